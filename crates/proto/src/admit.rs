@@ -1,0 +1,189 @@
+//! The first gate: may this peer send this, now?
+
+use bytestring::ByteString;
+use http::HeaderMap;
+use spec::{Era, Method, Revision, Revisions, header as name, meta};
+use std::sync::Arc;
+
+use crate::capability::ClientCapabilities;
+use crate::header;
+use crate::level::Level;
+use crate::raw::{Object, Raw};
+use crate::rejection::Rejection;
+use crate::service::{Answers, Description, EventSink, Interim, Peer, Principal, Request, Service};
+use crate::wire::Call;
+
+/// A modern request that was let in.
+pub(crate) struct Admitted {
+    pub(crate) request: Request,
+    pub(crate) token: Option<Raw>,
+}
+
+/// Whether the params name a revision in `_meta`: the mark of a modern request.
+pub fn is_marked_modern(params: Option<&Raw>) -> bool {
+    // Most legacy requests do not hold the key at all; those are not taken apart.
+    params.is_some_and(|raw| {
+        raw.as_str().contains(meta::PROTOCOL_VERSION)
+            && raw
+                .object()
+                .ok()
+                .and_then(|params| params.get(meta::META)?.object().ok())
+                .is_some_and(|m| m.get(meta::PROTOCOL_VERSION).is_some())
+    })
+}
+
+/// Lets a modern request in, or says why not, in this order: fields of `_meta`, the version header against
+/// them, the version itself, the other headers, the method, the params.
+pub(crate) fn modern(
+    call: &Call,
+    headers: Option<&HeaderMap>,
+    service: &dyn Service,
+    served: Revisions,
+    principal: &Principal,
+) -> Result<Admitted, Rejection> {
+    let mut params = opened(call.params.as_ref()).map_err(|_| {
+        Rejection::Meta(format!("\"params\" must be an object with a {:?} object", meta::META))
+    })?;
+    let mut inner = params
+        .get(meta::META)
+        .and_then(|raw| raw.object().ok())
+        .ok_or_else(|| missing(meta::META, "an object", served))?;
+    let requested = inner
+        .string(meta::PROTOCOL_VERSION)
+        .ok_or_else(|| missing(meta::PROTOCOL_VERSION, "a string", served))?;
+    let capabilities = inner
+        .get(meta::CLIENT_CAPABILITIES)
+        .and_then(|raw| raw.object().ok())
+        .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES, "an object, {} when there are none", served))?;
+    if let Some(headers) = headers {
+        header::must_equal(headers, name::PROTOCOL_VERSION, &requested).map_err(Rejection::Headers)?;
+    }
+    let revision = Revision::parse(&requested)
+        .filter(|r| r.era() == Era::Modern && served.contains(*r))
+        .ok_or(Rejection::UnsupportedVersion { requested, served })?;
+    if let Some(headers) = headers {
+        mirrored(headers, call, &params, service).map_err(Rejection::Headers)?;
+    }
+    let method = method(&call.method, revision, &service.describe())?;
+    let log_level = match inner.get(meta::LOG_LEVEL) {
+        None => None,
+        Some(raw) => Some(level(raw).map_err(Rejection::Params)?),
+    };
+    let token = progress_token(&inner)?;
+    let peer = Arc::new(Peer {
+        revision,
+        capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
+        client: inner.take(meta::CLIENT_INFO),
+        log_level,
+        principal: principal.clone(),
+    });
+    let answers = if method.row().asks { answers(&mut params)? } else { None };
+    strip(&mut params, inner);
+    let wants_progress = token.is_some();
+    let request = Request { method, params, answers, peer, wants_progress, events: EventSink::discard() };
+    Ok(Admitted { request, token })
+}
+
+fn missing(field: &str, what: &str, served: Revisions) -> Rejection {
+    let modern: Vec<_> = served.and(Revisions::MODERN).iter().map(Revision::as_str).collect();
+    Rejection::Meta(format!(
+        "the request's _meta lacks {field:?} ({what}); every request of {} carries {:?} and {:?}",
+        modern.join(", "),
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES
+    ))
+}
+
+/// Headers that mirror the body, other than the version.
+fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Service) -> Result<(), String> {
+    header::must_equal(headers, name::METHOD, &call.method)?;
+    let Some(method) = Method::parse(&call.method) else { return Ok(()) };
+    let Some(named) = method.row().named_by.and_then(|by| params.string(by)) else { return Ok(()) };
+    header::must_equal(headers, name::NAME, &named)?;
+    if method == Method::ToolsCall {
+        header::check_mirrors(headers, &service.mirrors(&named), params.get("arguments"))?;
+    }
+    Ok(())
+}
+
+/// The method, where the revision has it and the server declares what it needs.
+pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
+    Method::parse(wire)
+        .filter(|m| m.exists(revision))
+        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)))
+        .ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+}
+
+/// The params as an object; none at all count as an empty one.
+pub(crate) fn opened(params: Option<&Raw>) -> Result<Object, Rejection> {
+    params.map_or_else(
+        || Ok(Object::new()),
+        |raw| raw.object().map_err(|e| Rejection::Params(format!("\"params\" must be an object: {e}"))),
+    )
+}
+
+/// A log level.
+pub(crate) fn level(raw: &Raw) -> Result<Level, String> {
+    raw.string().and_then(|text| Level::parse(&text)).ok_or_else(|| {
+        let levels: Vec<_> = Level::ALL.iter().map(|l| l.as_str()).collect();
+        format!("unknown log level {}; it is one of {}", clipped(raw), levels.join(", "))
+    })
+}
+
+/// The progress token, a string or an integer.
+pub(crate) fn progress_token(inner: &Object) -> Result<Option<Raw>, Rejection> {
+    match inner.get(meta::PROGRESS_TOKEN) {
+        None => Ok(None),
+        Some(raw) if crate::wire::Id::read(raw).is_some() => Ok(Some(raw.clone())),
+        Some(_) => Err(Rejection::Params("progressToken must be a string or an integer".into())),
+    }
+}
+
+/// Takes the answers to an earlier round out of the params.
+fn answers(params: &mut Object) -> Result<Option<Answers>, Rejection> {
+    let state = params.take("requestState");
+    if state.as_ref().is_some_and(|state| !state.starts_with('"')) {
+        return Err(Rejection::Params("requestState must be the string that came with the questions".into()));
+    }
+    let responses = match params.take("inputResponses") {
+        None => Vec::new(),
+        Some(raw) => {
+            let map = raw.object().map_err(|e| Rejection::Params(format!("inputResponses must be an object: {e}")))?;
+            let answer = |(key, value): (ByteString, Raw)| match value.starts_with('{') {
+                true => Ok((key, Ok(value))),
+                false => Err(Rejection::Params(format!("the input response {key:?} must be an object"))),
+            };
+            map.into_iter().map(answer).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    Ok((state.is_some() || !responses.is_empty()).then_some(Answers { responses, state }))
+}
+
+/// Puts `_meta` back without what belongs to this hop.
+pub(crate) fn strip(params: &mut Object, mut inner: Object) {
+    inner.retain(|key, _| !meta::OF_ONE_HOP.contains(&key));
+    if inner.is_empty() {
+        params.take(meta::META);
+    } else {
+        params.set(meta::META, Raw::from(inner));
+    }
+}
+
+/// Whether all of this may be asked of this peer, and in answer to this method.
+pub(crate) fn interim(interim: &Interim, method: Method, peer: &Peer) -> Result<(), Rejection> {
+    if !method.row().asks {
+        return Err(Rejection::Internal(format!("{} cannot be answered by a question", method.wire())));
+    }
+    if interim.questions.is_empty() && interim.state.is_none() {
+        return Err(Rejection::Internal("input is required, but nothing is asked".into()));
+    }
+    match interim.questions.iter().find_map(|(_, ask)| peer.capabilities.lacks(ask)) {
+        Some(needed) => Err(Rejection::MissingCapability(needed)),
+        None => Ok(()),
+    }
+}
+
+/// A value for an error message, not longer than one can read.
+pub(crate) fn clipped(raw: &Raw) -> String {
+    raw.as_str().chars().take(60).collect()
+}

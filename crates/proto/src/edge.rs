@@ -1,0 +1,235 @@
+//! What the server edges have in common: what they ask a transport to do, and the machine of one pipe.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use spec::{Era, Method, Notice, Revision, Revisions, Rules};
+
+use crate::admit;
+use crate::legacy::server::Session;
+use crate::modern::server::{Call, Opening};
+use crate::raw::Raw;
+use crate::rejection::Rejection;
+use crate::service::{Answer, Change, Event, Filter, Peer, Principal, Request, Service};
+use crate::wire::{self, ErrorId, Id, Message, Unreadable};
+
+/// Names a call within a connection or session; never sent.
+pub type CallKey = u64;
+
+/// What a server edge asks a transport to do.
+#[derive(Debug)]
+pub enum Output {
+    /// Answer the message that just came in.
+    Reply(Bytes),
+    /// Write a message that concerns a call, on that call's stream.
+    Send(CallKey, Bytes),
+    /// Write a message that concerns no call, on the session's own stream.
+    Push(Bytes),
+    /// Call the service; give the answer back under the key.
+    Start(CallKey, Box<Request>),
+    /// Start a listen; give what is honoured, and then the changes, back under the key.
+    Listen(CallKey, Filter, Arc<Peer>),
+    /// Drop the call or listen; nothing more is sent for it.
+    Drop(CallKey),
+    /// The call's stream is complete.
+    Finish(CallKey),
+}
+
+/// What a server serves, and to whom.
+pub struct Served {
+    /// Whatever answers.
+    pub service: Arc<dyn Service>,
+    /// The revisions that are served.
+    pub revisions: Revisions,
+    /// How deep and how long a message may be.
+    pub limits: wire::Limits,
+}
+
+/// The error to a message that could not be taken; `None` where nothing is answered.
+pub fn unreadable(error: &Unreadable, rules: &Rules) -> Option<Bytes> {
+    let (id, rejection) = match error {
+        Unreadable::Parse(why) => (None, Rejection::Unreadable(why.to_string())),
+        Unreadable::Batch(_) => (
+            None,
+            Rejection::Invalid("several messages in one array are not taken here: send one message at a time".into()),
+        ),
+        Unreadable::Invalid { silent: true, .. } => return None,
+        Unreadable::Invalid { id, why, .. } => (id.clone(), Rejection::Invalid((*why).into())),
+    };
+    let id = match &id {
+        Some(id) => ErrorId::Of(id),
+        None if rules.null_id_when_unreadable => ErrorId::Null,
+        None => ErrorId::Absent,
+    };
+    Some(wire::error(id, &rejection.render(rules).error))
+}
+
+/// An error response.
+pub fn refuse(id: &Id, rejection: &Rejection, rules: &Rules) -> Bytes {
+    wire::error(ErrorId::Of(id), &rejection.render(rules).error)
+}
+
+/// One pipe: modern requests, until a handshake makes the rest of it a legacy session.
+pub struct Pipe {
+    served: Arc<Served>,
+    session: Option<Session>,
+    modern: HashMap<CallKey, Call>,
+    next: CallKey,
+}
+
+impl Pipe {
+    /// A fresh pipe.
+    pub fn new(served: Arc<Served>) -> Pipe {
+        Pipe { served, session: None, modern: HashMap::new(), next: 1 }
+    }
+
+    fn rules(&self) -> &'static Rules {
+        self.session.as_ref().map_or(Revision::LATEST_MODERN.rules(), Session::rules)
+    }
+
+    /// How many calls and listens are under way.
+    pub fn in_flight(&self) -> usize {
+        self.modern.len() + self.session.as_ref().map_or(0, Session::in_flight)
+    }
+
+    /// Takes in one message.
+    pub fn receive(&mut self, bytes: Bytes) -> Vec<Output> {
+        match wire::read(bytes, &self.served.limits) {
+            Err(error) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
+            Ok(message) => match &mut self.session {
+                Some(session) => session.receive(message, &self.served),
+                None => self.first(message),
+            },
+        }
+    }
+
+    /// A line that was longer than the limit.
+    pub fn too_long(&self) -> Output {
+        let why = format!("the message is longer than {} bytes", self.served.limits.message);
+        let rules = self.rules();
+        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        Output::Reply(wire::error(id, &Rejection::Unreadable(why).render(rules).error))
+    }
+
+    /// A message while there is no session.
+    fn first(&mut self, message: Message) -> Vec<Output> {
+        let call = match message {
+            Message::Request(call) => call,
+            Message::Notification { method, params } => return self.notified(&method, params.as_ref()),
+            Message::Response { .. } => return Vec::new(),
+        };
+        let legacy = self.served.revisions.serves(Era::Legacy);
+        let marked = admit::is_marked_modern(call.params.as_ref());
+        let rules = self.rules();
+        if marked && self.served.revisions.serves(Era::Modern) {
+            return self.modern(&call);
+        }
+        match Method::parse(&call.method) {
+            Some(Method::Initialize) if legacy => match Session::open(&call, &self.served, Principal::local()) {
+                Ok((session, reply)) => {
+                    self.session = Some(session);
+                    vec![Output::Reply(reply)]
+                }
+                Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))],
+            },
+            Some(Method::Ping) if legacy => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
+            _ => vec![Output::Reply(refuse(&call.id, &Rejection::NeitherEra(self.served.revisions), rules))],
+        }
+    }
+
+    fn modern(&mut self, call: &wire::Call) -> Vec<Output> {
+        let rules = Revision::LATEST_MODERN.rules();
+        if self.modern.values().any(|running| running.id() == &call.id) {
+            let why = format!("the id {} belongs to a request that is still running", call.id.as_str());
+            return vec![Output::Reply(refuse(&call.id, &Rejection::Invalid(why), rules))];
+        }
+        let opened = Call::open(call, None, &self.served, &Principal::local());
+        let key = self.next;
+        match opened {
+            Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, rules))],
+            Ok((_, Opening::Reply(bytes))) => vec![Output::Reply(bytes)],
+            Ok((call, Opening::Call(request))) => {
+                self.next += 1;
+                self.modern.insert(key, call);
+                vec![Output::Start(key, request)]
+            }
+            Ok((call, Opening::Listen(filter, peer))) => {
+                self.next += 1;
+                self.modern.insert(key, call);
+                vec![Output::Listen(key, filter, peer)]
+            }
+        }
+    }
+
+    fn notified(&mut self, method: &str, params: Option<&Raw>) -> Vec<Output> {
+        if Notice::parse(method) != Some(Notice::Cancelled) {
+            return Vec::new();
+        }
+        let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
+        let found = self.modern.iter().find(|(_, call)| Some(call.id()) == id.as_ref()).map(|(key, _)| *key);
+        found.map(|key| {
+            self.modern.remove(&key);
+            Output::Drop(key)
+        })
+        .into_iter()
+        .collect()
+    }
+
+    /// Something happened while a call was worked on.
+    pub fn event(&mut self, key: CallKey, event: Event) -> Vec<Output> {
+        match (self.modern.get_mut(&key), &mut self.session) {
+            (Some(call), _) => call.event(event).map(|bytes| Output::Send(key, bytes)).into_iter().collect(),
+            (None, Some(session)) => session.event(key, event),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// A call ended.
+    pub fn answered(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
+        match (self.modern.remove(&key), &mut self.session) {
+            (Some(call), _) => {
+                vec![Output::Send(key, call.answered(answer, &self.served).1), Output::Finish(key)]
+            }
+            (None, Some(session)) => session.answered(key, answer, &self.served),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// A listen runs, or could not be started.
+    pub fn listening(&mut self, key: CallKey, honoured: Result<Filter, Rejection>) -> Vec<Output> {
+        match (self.modern.get_mut(&key), &mut self.session) {
+            (Some(call), _) => match honoured {
+                Ok(filter) => vec![Output::Send(key, call.listening(filter))],
+                Err(rejection) => self.answered(key, Err(rejection)),
+            },
+            (None, Some(session)) => session.listening(key, honoured),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Something changed that a listen watches.
+    pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
+        match (self.modern.get(&key), &mut self.session) {
+            (Some(call), _) => call.changed(change).map(|bytes| Output::Send(key, bytes)).into_iter().collect(),
+            (None, Some(session)) => session.changed(key, change),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// A listen ended from within, or all of them because the process ends.
+    pub fn ended(&mut self, key: CallKey) -> Vec<Output> {
+        match self.modern.remove(&key) {
+            Some(call) => {
+                let ending = call.ended(&self.served).map(|bytes| Output::Send(key, bytes));
+                ending.into_iter().chain([Output::Finish(key)]).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// The listens under way, for an orderly end.
+    pub fn listens(&self) -> Vec<CallKey> {
+        self.modern.iter().filter(|(_, call)| call.is_listen()).map(|(key, _)| *key).collect()
+    }
+}

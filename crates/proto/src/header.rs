@@ -1,0 +1,306 @@
+//! HTTP headers that mirror a modern request's body.
+//!
+//! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use spec::header as name;
+
+use crate::raw::{Object, Raw};
+use crate::service::Mirror;
+
+const OPENING: &str = "=?base64?";
+const CLOSING: &str = "?=";
+
+/// The largest integer that every peer can hold exactly, 2^53 - 1.
+const SAFE: i64 = (1 << 53) - 1;
+
+/// The value of a header, decoded where it is in the base64 form; `None` where it is absent.
+///
+/// # Errors
+/// Says what is wrong with the value.
+pub fn read<'a>(headers: &'a HeaderMap, header: &str) -> Result<Option<Cow<'a, str>>, String> {
+    let mut values = headers.get_all(header).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(format!("{header} stands more than once"));
+    }
+    let text = value.to_str().map_err(|_| format!("{header} holds characters that a header cannot carry"))?;
+    decode(text.trim()).map(Some).map_err(|why| format!("{header} {why}"))
+}
+
+fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
+    let Some(inner) = text.strip_prefix(OPENING).and_then(|rest| rest.strip_suffix(CLOSING)) else {
+        return Ok(Cow::Borrowed(text));
+    };
+    let bytes = BASE64.decode(inner).map_err(|_| "is not valid base64 between =?base64? and ?=")?;
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "is not UTF-8 once decoded")
+}
+
+/// A header's value for a text: plain where a header can carry it, in the base64 form elsewhere.
+pub fn encode(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b))
+        && text.trim() == text
+        && !(text.starts_with(OPENING) && text.ends_with(CLOSING));
+    let value = if plain { Cow::Borrowed(text) } else { Cow::Owned(format!("{OPENING}{}{CLOSING}", BASE64.encode(text))) };
+    // Visible ASCII and spaces are a valid header value.
+    HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// Checks a header that must say exactly what the body says.
+///
+/// # Errors
+/// Says what is missing or differs.
+pub fn must_equal(headers: &HeaderMap, header: &str, body: &str) -> Result<(), String> {
+    match read(headers, header)? {
+        None => Err(format!("{header} is required, and must be {body:?} as in the body")),
+        Some(value) if value == body => Ok(()),
+        Some(value) => Err(format!("{header} is {value:?}, the body says {body:?}")),
+    }
+}
+
+/// Checks the mirrored parameters of a tool call.
+///
+/// # Errors
+/// Says what is missing or differs.
+pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<&Raw>) -> Result<(), String> {
+    for mirror in mirrors {
+        let header = format!("{}{}", name::PARAM_PREFIX, mirror.header.to_ascii_lowercase());
+        let sent = read(headers, &header)?;
+        let body = value_at(arguments, &mirror.path);
+        match (sent, body.as_ref().and_then(text_of)) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                return Err(format!("{header} is required, since the argument {:?} is given", mirror.path.join(".")));
+            }
+            (Some(_), None) if body.is_some() => {} // Not a primitive: the schema's to refuse.
+            (Some(_), None) => {
+                return Err(format!("{header} is given, but the argument {:?} is not", mirror.path.join(".")));
+            }
+            (Some(sent), Some(body)) if *sent == *body || same_integer(&sent, &body) => {}
+            (Some(sent), Some(_)) => {
+                return Err(format!("{header} is {sent:?}, the argument {:?} differs", mirror.path.join(".")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The headers that mirror a tool call's arguments.
+pub fn mirrored(mirrors: &[Mirror], arguments: Option<&Raw>) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |mirror: &Mirror| {
+        let value = value_at(arguments, &mirror.path)?;
+        let name = format!("{}{}", name::PARAM_PREFIX, mirror.header.to_ascii_lowercase());
+        Some((HeaderName::try_from(name).ok()?, encode(&text_of(&value)?)))
+    };
+    mirrors.iter().filter_map(header).collect()
+}
+
+/// The value at a chain of members; `None` where there is none or it is null.
+fn value_at(arguments: Option<&Raw>, path: &[String]) -> Option<Raw> {
+    let mut value = arguments?.clone();
+    for step in path {
+        value = value.object().ok()?.get(step)?.clone();
+    }
+    (!value.is_null()).then_some(value)
+}
+
+/// A primitive's text in a header.
+fn text_of(value: &Raw) -> Option<String> {
+    match value.string() {
+        Some(text) => Some(text.to_string()),
+        None if value.starts_with('{') || value.starts_with('[') => None,
+        None => Some(integer(value.as_str()).map_or_else(|| value.as_str().to_owned(), |n| n.to_string())),
+    }
+}
+
+/// An integer in any of JSON's forms of it (`42`, `42.0`).
+fn integer(text: &str) -> Option<i64> {
+    if let Ok(n) = text.parse::<i64>() {
+        return Some(n);
+    }
+    let n: f64 = text.parse().ok()?;
+    #[allow(clippy::cast_possible_truncation)]
+    (n.fract() == 0.0 && n.abs() <= SAFE as f64).then_some(n as i64)
+}
+
+fn same_integer(a: &str, b: &str) -> bool {
+    matches!((integer(a), integer(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// Reads the annotations of a tool's input schema.
+///
+/// # Errors
+/// Says which rule an annotation breaks; such a tool must not be offered
+/// (<https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header>).
+pub fn mirrors(input_schema: &Raw) -> Result<Vec<Mirror>, String> {
+    if !input_schema.as_str().contains(name::PARAM_KEYWORD) {
+        return Ok(Vec::new());
+    }
+    let schema: Value = input_schema.read().map_err(|_| "the input schema is no JSON object".to_owned())?;
+    let mut found = Vec::new();
+    walk(&schema, Some(&mut Vec::new()), &mut found)?;
+    let mut seen = HashSet::new();
+    for mirror in &found {
+        if !seen.insert(mirror.header.to_ascii_lowercase()) {
+            return Err(format!("{} {:?} stands twice; case does not count", name::PARAM_KEYWORD, mirror.header));
+        }
+    }
+    Ok(found)
+}
+
+/// Keywords whose value is a schema, a list of schemas, a map of schemas.
+const ONE: &[&str] = &[
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "contentSchema",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+const MANY: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
+const NAMED: &[&str] = &["$defs", "definitions", "patternProperties", "dependentSchemas"];
+
+/// Collects annotations. `path` is the chain of properties, `None` once something else was passed through.
+fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirror>) -> Result<(), String> {
+    let Some(schema) = schema.as_object() else { return Ok(()) };
+    let mut path = path;
+    if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
+        match &path {
+            Some(path) if !path.is_empty() => found.push(Mirror {
+                header: checked(annotation, schema.get("type"), path)?,
+                path: path.to_vec(),
+            }),
+            _ => {
+                return Err(format!(
+                    "{} stands where only `properties` may lead to it: not in arrays, alternatives, conditions or $defs",
+                    name::PARAM_KEYWORD
+                ));
+            }
+        }
+    }
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        for (property, schema) in properties {
+            match path.as_deref_mut() {
+                Some(path) => {
+                    path.push(property.clone());
+                    walk(schema, Some(path), found)?;
+                    path.pop();
+                }
+                None => walk(schema, None, found)?,
+            }
+        }
+    }
+    for keyword in ONE {
+        if let Some(schema) = schema.get(*keyword) {
+            walk(schema, None, found)?;
+        }
+    }
+    for schema in MANY.iter().filter_map(|k| schema.get(*k)?.as_array()).flatten() {
+        walk(schema, None, found)?;
+    }
+    for schema in NAMED.iter().filter_map(|k| schema.get(*k)?.as_object()).flat_map(|map| map.values()) {
+        walk(schema, None, found)?;
+    }
+    Ok(())
+}
+
+fn checked(annotation: &Value, kind: Option<&Value>, path: &[String]) -> Result<String, String> {
+    let at = path.join(".");
+    let keyword = name::PARAM_KEYWORD;
+    let header = annotation.as_str().ok_or_else(|| format!("{keyword} of {at:?} must be a string"))?;
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if header.is_empty() || !header.bytes().all(token) {
+        return Err(format!("{keyword} {header:?} of {at:?} is no header name"));
+    }
+    let primitive = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean" | "null"));
+    let fits = match kind {
+        Some(Value::Array(kinds)) => kinds.iter().all(primitive) && kinds.iter().any(|k| k != "null"),
+        Some(kind) => primitive(kind) && kind != "null",
+        None => false,
+    };
+    if fits { Ok(header.to_owned()) } else { Err(format!("{keyword} of {at:?} needs type string, integer or boolean")) }
+}
+
+/// The headers of a modern request over HTTP.
+pub fn of_request(revision: &str, method: spec::Method, params: &Object, mirrors: &[Mirror]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(HeaderName::from_static(name::PROTOCOL_VERSION), encode(revision));
+    headers.insert(HeaderName::from_static(name::METHOD), encode(method.wire()));
+    if let Some(text) = method.row().named_by.and_then(|by| params.string(by)) {
+        headers.insert(HeaderName::from_static(name::NAME), encode(&text));
+    }
+    headers.extend(mirrored(mirrors, params.get("arguments")));
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(text: &'static str) -> Raw {
+        Raw::literal(text)
+    }
+
+    #[test]
+    fn values_travel_in_the_form_that_a_header_can_carry() {
+        for (text, header) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("inner space", "inner space"),
+        ] {
+            assert_eq!(encode(text), header);
+            assert_eq!(decode(header).unwrap(), text);
+        }
+        assert!(decode("=?base64?SGVsbG8?=").is_err());
+        assert!(decode("=?base64?SGVs!!!bG8=?=").is_err());
+        assert_eq!(decode("=?base64?SGVsbG8=").unwrap(), "=?base64?SGVsbG8=");
+    }
+
+    #[test]
+    fn annotations_are_read_at_any_depth_of_properties_and_nowhere_else() {
+        let found = mirrors(&schema(
+            r#"{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"integer","x-mcp-header":"B"}}}}}"#,
+        ));
+        assert_eq!(found.unwrap(), [Mirror { header: "B".into(), path: vec!["a".into(), "b".into()] }]);
+        for wrong in [
+            r#"{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}"#,
+            r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
+            r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
+        ] {
+            assert!(mirrors(&schema(wrong)).is_err(), "{wrong}");
+        }
+        assert!(mirrors(&schema(r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn integers_compare_as_numbers() {
+        let mirror = [Mirror { header: "N".into(), path: vec!["n".into()] }];
+        let headers = |value: &'static str| {
+            HeaderMap::from_iter([(HeaderName::from_static("mcp-param-n"), HeaderValue::from_static(value))])
+        };
+        let arguments = schema(r#"{"n":42.0}"#);
+        assert!(check_mirrors(&headers("42"), &mirror, Some(&arguments)).is_ok());
+        assert!(check_mirrors(&headers("43"), &mirror, Some(&arguments)).is_err());
+        assert!(check_mirrors(&HeaderMap::new(), &mirror, Some(&arguments)).is_err());
+        assert!(check_mirrors(&HeaderMap::new(), &mirror, Some(&schema(r#"{"n":null}"#))).is_ok());
+        assert!(check_mirrors(&headers("1"), &mirror, None).is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! A handshake session, seen from the client: what an upstream asks becomes *input required*, while its call
+//! is held open.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use spec::{Code, Era, Method, Notice, Question, Revision, meta};
+
+use crate::capability::Capabilities;
+use crate::edge::refuse;
+use crate::level::Level;
+use crate::modern::client::{cancelled, change, log, progress};
+use crate::raw::{Object, Raw};
+use crate::rejection::Rejection;
+use crate::service::{Answer, Answers, Ask, CacheHint, Description, Filter, Interim, Peer, Request};
+use crate::upstream::{CallKey, Introduction, Outgoing, Output, ask};
+use crate::wire::{self, Id, Message};
+
+/// A session with a legacy upstream.
+pub struct Session {
+    revision: Revision,
+    capabilities: Capabilities,
+    level: Option<Level>,
+    running: HashMap<CallKey, Running>,
+    next_own: CallKey,
+}
+
+enum Running {
+    Call(Call),
+    Watch(Filter),
+}
+
+struct Call {
+    method: Method,
+    peer: Arc<Peer>,
+    /// Asked of the client, not answered yet.
+    open: Vec<(ByteString, Id)>,
+    /// Came while others were open; asked in the next round.
+    queued: VecDeque<(Id, Ask)>,
+    asked: u64,
+}
+
+/// Keys of requests that nobody waits for start here, out of the way of calls.
+const OWN: CallKey = 1 << 52;
+
+impl Session {
+    /// The params of the `initialize` request. All questions are declared; the session answers by itself
+    /// those that the client at hand cannot be asked.
+    pub fn initialize(revision: Revision, introduction: &Introduction) -> Object {
+        let mut capabilities = Object::new().with("roots", Raw::literal("{}")).with("sampling", Raw::literal("{}"));
+        if Question::Elicit.exists().contains(revision) {
+            let modes = if revision.rules().url_elicitation { r#"{"form":{},"url":{}}"# } else { "{}" };
+            capabilities.set("elicitation", Raw::literal(modes));
+        }
+        if revision.rules().sampling_tools {
+            capabilities.set("sampling", Raw::literal(r#"{"tools":{}}"#));
+        }
+        let mut identity = introduction.identity.clone();
+        crate::project::object(&mut identity, &spec::fields::IMPLEMENTATION, revision);
+        Object::new()
+            .with("protocolVersion", revision.as_str())
+            .with("capabilities", Raw::from(capabilities))
+            .with("clientInfo", Raw::from(identity))
+    }
+
+    /// Opens the session with what the upstream answered. The `notifications/initialized` that is due next
+    /// comes with it.
+    ///
+    /// # Errors
+    /// When the answer is no handshake, or names a revision that we do not speak.
+    pub fn open(outcome: Result<Raw, Raw>) -> Result<(Session, Description, Bytes), Rejection> {
+        let result = outcome.map_err(|error| Rejection::passed(&error))?;
+        let wrong = |why: String| Rejection::Internal(format!("the server's answer to initialize is wrong: {why}"));
+        let result = result.object().map_err(|e| wrong(e.to_string()))?;
+        let named = result.string("protocolVersion").ok_or_else(|| wrong("it has no protocolVersion".into()))?;
+        let revision = Revision::parse(&named)
+            .filter(|r| r.era() == Era::Legacy)
+            .ok_or_else(|| wrong(format!("protocolVersion {named:?} is not known here")))?;
+        let sent = result.get("capabilities").and_then(|raw| raw.object().ok()).unwrap_or_default();
+        let capabilities = Capabilities::read(&sent);
+        let description = Description {
+            identity: result.get("serverInfo").and_then(|raw| raw.object().ok()).unwrap_or_default(),
+            capabilities: capabilities.clone(),
+            instructions: result.string("instructions").map(|text| text.to_string()),
+            hint: CacheHint::default(),
+        };
+        let session = Session { revision, capabilities, level: None, running: HashMap::new(), next_own: OWN };
+        Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))
+    }
+
+    /// The revision that was agreed on.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
+        let mut params = request.params.clone();
+        if request.wants_progress {
+            let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
+            inner.set(meta::PROGRESS_TOKEN, Raw::of(&key));
+            params.set(meta::META, Raw::from(inner));
+        }
+        let before = self.lower_level(request.peer.log_level).into_iter().collect();
+        let call = Call {
+            method: request.method,
+            peer: Arc::clone(&request.peer),
+            open: Vec::new(),
+            queued: VecDeque::new(),
+            asked: 0,
+        };
+        self.running.insert(key, Running::Call(call));
+        let params_sent = (!params.is_empty()).then_some(&params);
+        let message = match params_sent {
+            Some(params) => wire::request(&Id::number(key), request.method.wire(), params),
+            None => wire::request(&Id::number(key), request.method.wire(), &Object::new()),
+        };
+        Outgoing { before, message, params }
+    }
+
+    /// A session has one level; it is lowered to what the most curious client wants, and filtered above.
+    fn lower_level(&mut self, wanted: Option<Level>) -> Option<Bytes> {
+        let wanted = wanted.filter(|_| self.capabilities.has(spec::Capability::Logging))?;
+        if self.level.is_some_and(|level| level <= wanted) {
+            return None;
+        }
+        self.level = Some(wanted);
+        let params = Object::new().with("level", wanted.as_str());
+        Some(wire::request(&self.own(), Method::LoggingSetLevel.wire(), &params))
+    }
+
+    fn own(&mut self) -> Id {
+        self.next_own += 1;
+        Id::number(self.next_own)
+    }
+
+    pub(crate) fn answer(&mut self, key: CallKey, answers: Answers) -> Option<Vec<Output>> {
+        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
+        let mut outputs = Vec::new();
+        let mut unanswered = Vec::new();
+        for (name, id) in std::mem::take(&mut call.open) {
+            match answers.responses.iter().find(|(key, _)| *key == name) {
+                Some((_, Ok(result))) => outputs.push(Output::Send(response(&id, "result", result))),
+                Some((_, Err(error))) => outputs.push(Output::Send(response(&id, "error", error))),
+                None => unanswered.push((name, id)),
+            }
+        }
+        for (name, id) in unanswered {
+            let why = Rejection::Internal(format!("the client did not answer {name:?}"));
+            outputs.push(Output::Send(refuse(&id, &why, self.revision.rules())));
+        }
+        outputs.extend(call.next_round(key));
+        Some(outputs)
+    }
+
+    pub(crate) fn cancel(&mut self, key: CallKey, reason: &str) -> Vec<Bytes> {
+        match self.running.remove(&key) {
+            Some(Running::Call(_)) => vec![cancelled(key, reason)],
+            Some(Running::Watch(filter)) => {
+                let others: Vec<_> = self.watched().collect();
+                let gone: Vec<_> = filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
+                gone.iter()
+                    .map(|uri| {
+                        let params = Object::new().with("uri", &**uri);
+                        wire::request(&self.own(), Method::ResourcesUnsubscribe.wire(), &params)
+                    })
+                    .collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn watched(&self) -> impl Iterator<Item = ByteString> {
+        self.running.values().flat_map(|running| match running {
+            Running::Watch(filter) => filter.uris.clone(),
+            Running::Call(_) => Vec::new(),
+        })
+    }
+
+    pub(crate) fn watch(&mut self, key: CallKey, filter: &Filter) -> Option<Outgoing> {
+        let can = self.capabilities.has(spec::Capability::ResourcesSubscribe);
+        let watched: Vec<_> = self.watched().collect();
+        self.running.insert(key, Running::Watch(filter.clone()));
+        let mut new: Vec<Bytes> = filter
+            .uris
+            .iter()
+            .filter(|uri| can && !watched.contains(uri))
+            .map(|uri| {
+                let params = Object::new().with("uri", &**uri);
+                wire::request(&self.own(), Method::ResourcesSubscribe.wire(), &params)
+            })
+            .collect();
+        let message = new.pop()?;
+        Some(Outgoing { before: new, message, params: Object::new() })
+    }
+
+    pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
+        match message {
+            Message::Response { id, outcome } => {
+                let Some(key) = id.as_ref().and_then(Id::as_number) else { return Vec::new() };
+                if !matches!(self.running.get(&key), Some(Running::Call(_))) {
+                    return Vec::new();
+                }
+                self.running.remove(&key);
+                let answer = outcome.map_err(|error| Rejection::passed(&error)).and_then(|raw| {
+                    let result = raw
+                        .object()
+                        .map_err(|e| Rejection::Internal(format!("the server sent no proper result: {e}")))?;
+                    Ok(Answer::Complete(result))
+                });
+                vec![Output::Answered(key, answer)]
+            }
+            Message::Request(call) => self.asked(&call, on),
+            Message::Notification { method, params } => {
+                let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
+                Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params, on))
+            }
+        }
+    }
+
+    fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
+        match notice {
+            Notice::Progress => progress(&mut params)
+                .filter(|(key, _)| self.running.contains_key(key))
+                .map(|(key, event)| Output::Event(key, event))
+                .into_iter()
+                .collect(),
+            Notice::Message => match (on.or_else(|| self.only_call()), log(params)) {
+                (Some(key), Some(event)) => vec![Output::Event(key, event)],
+                _ => Vec::new(),
+            },
+            _ => change(notice, &params).map(|change| Output::Changed(None, change)).into_iter().collect(),
+        }
+    }
+
+    fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+        self.running.iter().filter_map(|(key, running)| match running {
+            Running::Call(call) => Some((*key, call)),
+            Running::Watch(_) => None,
+        })
+    }
+
+    fn only_call(&self) -> Option<CallKey> {
+        let mut calls = self.calls().map(|(key, _)| key);
+        calls.next().filter(|_| calls.next().is_none())
+    }
+
+    /// The upstream asks something. It is put to the client whose call it belongs to, where there is no doubt
+    /// which that is and the client can be asked; otherwise the upstream is told at once, so that it does not
+    /// wait.
+    fn asked(&mut self, sent: &wire::Call, on: Option<CallKey>) -> Vec<Output> {
+        let rules = self.revision.rules();
+        if Method::parse(&sent.method) == Some(Method::Ping) {
+            return vec![Output::Send(wire::result(&sent.id, &Object::new()))];
+        }
+        let refuse = |why: Rejection| vec![Output::Send(refuse(&sent.id, &why, rules))];
+        let ask = match ask(&sent.method, sent.params.as_ref()) {
+            Ok(ask) => ask,
+            Err(rejection) => return refuse(rejection),
+        };
+        let fits = |call: &Call| call.method.row().asks && call.peer.capabilities.lacks(&ask).is_none();
+        let found: Vec<CallKey> = match on {
+            Some(key) => self.calls().filter(|(k, call)| *k == key && fits(call)).map(|(k, _)| k).collect(),
+            None => self.calls().filter(|(_, call)| fits(call)).map(|(key, _)| key).collect(),
+        };
+        let [key] = found[..] else {
+            let why = match found.len() {
+                0 => "no client that waits for an answer can be asked this",
+                _ => "several calls are under way, and nothing says which of them asks this",
+            };
+            return refuse(Rejection::Passed {
+                code: Code::InvalidRequest.number(),
+                message: why.into(),
+                data: None,
+            });
+        };
+        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return Vec::new() };
+        call.queued.push_back((sent.id.clone(), ask));
+        if call.open.is_empty() { call.next_round(key).into_iter().collect() } else { Vec::new() }
+    }
+}
+
+impl Call {
+    /// What is to be asked next, as an interim answer of the call.
+    fn next_round(&mut self, key: CallKey) -> Option<Output> {
+        if self.queued.is_empty() {
+            return None;
+        }
+        let mut questions = Vec::new();
+        for (id, ask) in self.queued.drain(..) {
+            self.asked += 1;
+            let name = ByteString::from(format!("q{}", self.asked));
+            self.open.push((name.clone(), id));
+            questions.push((name, ask));
+        }
+        Some(Output::Answered(key, Ok(Answer::InputRequired(Interim { questions, state: None }))))
+    }
+}
+
+fn response(id: &Id, member: &'static str, value: &Raw) -> Bytes {
+    let mut out = Vec::new();
+    Object::new()
+        .with("jsonrpc", "2.0")
+        .with("id", id.raw())
+        .with(member, value.clone())
+        .write(&mut out);
+    out.into()
+}

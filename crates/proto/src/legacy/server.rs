@@ -1,0 +1,365 @@
+//! A handshake session, seen from the server: a machine that a transport drives.
+//!
+//! It keeps what the modern era carries in each request (revision, capabilities, log level), and turns *input
+//! required* into requests of its own on the call's stream.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use spec::{Capability, Era, Method, Notice, Revision, Rules, meta};
+
+use crate::admit;
+use crate::capability::ClientCapabilities;
+use crate::edge::{CallKey, Output, Served, refuse};
+use crate::level::Level;
+use crate::project::{self, Stamp};
+use crate::raw::{Object, Raw};
+use crate::rejection::Rejection;
+use crate::service::{Answer, Answers, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request};
+use crate::stream::{self, Stream};
+use crate::wire::{self, Id, Message};
+
+/// How often one call may ask before it is taken for one that never ends.
+const ROUNDS: u32 = 32;
+
+/// The key of the listen that every session has.
+const LISTEN: CallKey = 0;
+
+/// One handshake session.
+pub struct Session {
+    peer: Arc<Peer>,
+    ready: bool,
+    calls: HashMap<CallKey, Call>,
+    /// Subscribed resources, with the listen of each.
+    watched: BTreeMap<ByteString, CallKey>,
+    /// Questions that wait for an answer: the call, and the key of the question in it.
+    questions: HashMap<u64, (CallKey, ByteString)>,
+    next_key: CallKey,
+    next_question: u64,
+}
+
+struct Call {
+    id: Id,
+    stream: Stream,
+    work: Work,
+}
+
+enum Work {
+    /// A call of the service, kept to be called again with answers.
+    Call { request: Box<Request>, interim: Option<Waiting>, rounds: u32 },
+    /// A subscription that is being set up.
+    Subscribe(ByteString),
+}
+
+struct Waiting {
+    open: usize,
+    answers: Answers,
+}
+
+impl Session {
+    /// Opens a session by an `initialize` request; gives the reply.
+    ///
+    /// # Errors
+    /// When the request is not a proper one. A revision that is not served is not an error: the reply names
+    /// another one.
+    pub fn open(call: &wire::Call, served: &Served, principal: Principal) -> Result<(Session, Bytes), Rejection> {
+        let params = admit::opened(call.params.as_ref())?;
+        let field = |name: &str| Rejection::Params(format!("initialize needs {name:?}"));
+        let requested = params.string("protocolVersion").ok_or_else(|| field("protocolVersion"))?;
+        let capabilities = params
+            .get("capabilities")
+            .and_then(|raw| raw.object().ok())
+            .ok_or_else(|| field("capabilities"))?;
+        let served_here = served.revisions;
+        let revision = Revision::parse(&requested)
+            .filter(|r| r.era() == Era::Legacy && served_here.contains(*r))
+            .or_else(|| served_here.newest(Era::Legacy))
+            .ok_or(Rejection::UnsupportedVersion { requested, served: served_here })?;
+        let description = served.service.describe();
+        let peer = Peer {
+            revision,
+            capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
+            client: params.get("clientInfo").cloned(),
+            // Where the client sets no level the server decides; the debug noise stays out.
+            log_level: description.capabilities.has(Capability::Logging).then_some(Level::Info),
+            principal,
+        };
+        let session = Session {
+            peer: Arc::new(peer),
+            ready: false,
+            calls: HashMap::new(),
+            watched: BTreeMap::new(),
+            questions: HashMap::new(),
+            next_key: LISTEN + 1,
+            next_question: 1,
+        };
+        let reply = wire::result(&call.id, &initialized(&description, revision));
+        Ok((session, reply))
+    }
+
+    /// How the session's revision behaves.
+    pub fn rules(&self) -> &'static Rules {
+        self.peer.revision.rules()
+    }
+
+    /// Who the session is with.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// How many calls are under way.
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether anything keeps the session busy that the client waits for.
+    pub fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes in one message.
+    pub fn receive(&mut self, message: Message, served: &Served) -> Vec<Output> {
+        match message {
+            Message::Request(call) => match self.request(&call, served) {
+                Ok(outputs) => outputs,
+                Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, self.rules()))],
+            },
+            Message::Notification { method, params } => self.notified(&method, params.as_ref(), served),
+            Message::Response { id, outcome } => self.response(id.as_ref(), outcome),
+        }
+    }
+
+    fn request(&mut self, call: &wire::Call, served: &Served) -> Result<Vec<Output>, Rejection> {
+        if self.calls.values().any(|running| running.id == call.id) {
+            let why = format!("the id {} belongs to a request that is still running", call.id.as_str());
+            return Err(Rejection::Invalid(why));
+        }
+        let method = admit::method(&call.method, self.peer.revision, &served.service.describe())?;
+        let mut params = admit::opened(call.params.as_ref())?;
+        let done = || Ok(vec![Output::Reply(wire::result(&call.id, &Object::new()))]);
+        match method {
+            Method::Initialize => {
+                Err(Rejection::Invalid("this session is open already; initialize opens a new one only".into()))
+            }
+            Method::Ping => done(),
+            Method::LoggingSetLevel => {
+                let level = params.get("level").ok_or_else(|| Rejection::Params("\"level\" is required".into()))?;
+                let level = admit::level(level).map_err(Rejection::Params)?;
+                Arc::make_mut(&mut self.peer).log_level = Some(level);
+                done()
+            }
+            Method::ResourcesSubscribe => {
+                let uri = uri(&params)?;
+                if self.watched.contains_key(&uri) {
+                    return done();
+                }
+                let key = self.key();
+                let stream = Stream::new(self.rules(), None, None);
+                let filter = Filter { uris: vec![uri.clone()], ..Filter::default() };
+                self.calls.insert(key, Call { id: call.id.clone(), stream, work: Work::Subscribe(uri) });
+                Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
+            }
+            Method::ResourcesUnsubscribe => {
+                let dropped = self.watched.remove(&uri(&params)?).map(Output::Drop);
+                Ok(dropped.into_iter().chain(done()?).collect())
+            }
+            _ => {
+                let inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
+                let token = admit::progress_token(&inner)?;
+                let stream = Stream::new(self.rules(), token.clone(), self.peer.log_level);
+                if !inner.is_empty() {
+                    admit::strip(&mut params, inner);
+                }
+                let request = Box::new(Request {
+                    method,
+                    params,
+                    answers: None,
+                    peer: Arc::clone(&self.peer),
+                    wants_progress: token.is_some(),
+                    events: EventSink::discard(),
+                });
+                let key = self.key();
+                let work = Work::Call { request: request.clone(), interim: None, rounds: 0 };
+                self.calls.insert(key, Call { id: call.id.clone(), stream, work });
+                Ok(vec![Output::Start(key, request)])
+            }
+        }
+    }
+
+    fn key(&mut self) -> CallKey {
+        self.next_key += 1;
+        self.next_key - 1
+    }
+
+    fn notified(&mut self, method: &str, params: Option<&Raw>, served: &Served) -> Vec<Output> {
+        match Notice::parse(method) {
+            Some(Notice::Initialized) if !self.ready => {
+                self.ready = true;
+                let has = |c| served.service.describe().capabilities.has(c);
+                let filter = Filter {
+                    tools: has(Capability::ToolsListChanged),
+                    prompts: has(Capability::PromptsListChanged),
+                    resources: has(Capability::ResourcesListChanged),
+                    uris: Vec::new(),
+                };
+                if filter == Filter::default() {
+                    return Vec::new();
+                }
+                vec![Output::Listen(LISTEN, filter, Arc::clone(&self.peer))]
+            }
+            Some(Notice::Cancelled) => {
+                let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
+                let found = self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(key, _)| *key);
+                found.map_or_else(Vec::new, |key| self.cancel(key))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Drops a call, and takes back what it asked the client.
+    fn cancel(&mut self, key: CallKey) -> Vec<Output> {
+        self.calls.remove(&key);
+        let mut outputs = vec![Output::Drop(key)];
+        let asked: Vec<u64> = self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
+        for id in asked {
+            self.questions.remove(&id);
+            let params = Object::new()
+                .with("requestId", Raw::of(&id))
+                .with("reason", "the call that asked was cancelled");
+            outputs.push(Output::Send(key, stream::notification(Notice::Cancelled, params, self.rules())));
+        }
+        outputs.push(Output::Finish(key));
+        outputs
+    }
+
+    /// Something happened while a call was worked on.
+    pub fn event(&mut self, key: CallKey, event: Event) -> Vec<Output> {
+        let level = self.peer.log_level;
+        let Some(call) = self.calls.get_mut(&key) else { return Vec::new() };
+        if let (Event::Log(at, _), Some(least)) = (&event, level)
+            && *at < least
+        {
+            return Vec::new();
+        }
+        call.stream.event(event).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
+    }
+
+    /// A call ended, or has to ask first.
+    pub fn answered(&mut self, key: CallKey, answer: Result<Answer, Rejection>, served: &Served) -> Vec<Output> {
+        let Some(Call { id, work: Work::Call { request, rounds, .. }, .. }) = self.calls.get(&key) else {
+            return Vec::new();
+        };
+        let (method, rules) = (request.method, self.rules());
+        let answer = match answer {
+            Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &request.peer) {
+                Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),
+                Ok(()) => Err(Rejection::Internal(format!("the call asked {ROUNDS} times without coming to an end"))),
+                Err(rejection) => Err(rejection),
+            },
+            other => other,
+        };
+        let bytes = match answer {
+            Ok(Answer::Complete(result)) => {
+                let description = served.service.describe();
+                let stamp =
+                    Stamp { identity: &description.identity, depends_on_answers: false, subscription: None };
+                wire::result(id, &project::result(result, method.row(), rules, stamp))
+            }
+            Ok(Answer::InputRequired(_)) => return Vec::new(),
+            Err(rejection) => refuse(id, &rejection, rules),
+        };
+        self.calls.remove(&key);
+        vec![Output::Send(key, bytes), Output::Finish(key)]
+    }
+
+    /// Puts the questions of a call to the client.
+    fn ask(&mut self, key: CallKey, interim: Interim) -> Vec<Output> {
+        let rules = self.rules();
+        let Some(Call { work: Work::Call { interim: waiting, rounds, request }, .. }) = self.calls.get_mut(&key)
+        else {
+            return Vec::new();
+        };
+        *rounds += 1;
+        // Answers of one round are the service's to keep, in its state; those without one are kept for it.
+        let earlier = match (&interim.state, request.answers.take()) {
+            (None, Some(answers)) => answers.responses,
+            _ => Vec::new(),
+        };
+        let answers = Answers { responses: earlier, state: interim.state };
+        *waiting = Some(Waiting { open: interim.questions.len(), answers });
+        if interim.questions.is_empty() {
+            return self.resume(key);
+        }
+        let mut outputs = Vec::with_capacity(interim.questions.len());
+        for (name, ask) in interim.questions {
+            let id = self.next_question;
+            self.next_question += 1;
+            self.questions.insert(id, (key, name));
+            let params = project::question(&ask, rules);
+            outputs.push(Output::Send(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
+        }
+        outputs
+    }
+
+    /// The client answered a question.
+    fn response(&mut self, id: Option<&Id>, outcome: Result<Raw, Raw>) -> Vec<Output> {
+        let Some((key, name)) = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id)) else {
+            return Vec::new();
+        };
+        let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key) else {
+            return Vec::new();
+        };
+        waiting.answers.responses.push((name, outcome));
+        waiting.open -= 1;
+        if waiting.open == 0 { self.resume(key) } else { Vec::new() }
+    }
+
+    /// Calls the service again, with the answers.
+    fn resume(&mut self, key: CallKey) -> Vec<Output> {
+        let Some(Call { work: Work::Call { request, interim, .. }, .. }) = self.calls.get_mut(&key) else {
+            return Vec::new();
+        };
+        request.answers = interim.take().map(|waiting| waiting.answers);
+        vec![Output::Start(key, request.clone())]
+    }
+
+    /// A listen runs, or could not be started.
+    pub fn listening(&mut self, key: CallKey, honoured: Result<Filter, Rejection>) -> Vec<Output> {
+        let Some(Call { id, work: Work::Subscribe(uri), .. }) = self.calls.remove(&key) else {
+            return Vec::new();
+        };
+        let reply = match honoured {
+            Ok(_) => {
+                self.watched.insert(uri, key);
+                wire::result(&id, &Object::new())
+            }
+            Err(rejection) => refuse(&id, &rejection, self.rules()),
+        };
+        vec![Output::Send(key, reply), Output::Finish(key)]
+    }
+
+    /// Something changed that the session watches.
+    pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
+        let wanted = key == LISTEN || self.watched.values().any(|watched| *watched == key);
+        wanted.then(|| Output::Push(stream::change(change, None, self.rules()))).into_iter().collect()
+    }
+}
+
+/// The result of `initialize`.
+fn initialized(description: &Description, revision: Revision) -> Object {
+    let mut result = Object::new()
+        .with("protocolVersion", revision.as_str())
+        .with("capabilities", Raw::from(description.capabilities.object()))
+        .with("serverInfo", Raw::from(description.identity.clone()));
+    if let Some(instructions) = &description.instructions {
+        result.set("instructions", instructions.as_str());
+    }
+    project::object(&mut result, Method::Initialize.row().result, revision);
+    result
+}
+
+fn uri(params: &Object) -> Result<ByteString, Rejection> {
+    params.string("uri").ok_or_else(|| Rejection::Params("\"uri\" is required, and must be a string".into()))
+}

@@ -1,0 +1,147 @@
+//! What tools, prompts and resources return.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use proto::{Object, Raw};
+use serde::Serialize;
+use serde_json::Value;
+
+/// A block of content.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#contentblock>
+#[derive(Clone, Debug)]
+pub struct Content(Object);
+
+impl Content {
+    fn of(kind: &'static str) -> Object {
+        Object::new().with("type", kind)
+    }
+
+    /// Text.
+    pub fn text(text: impl AsRef<str>) -> Content {
+        Content(Content::of("text").with("text", text.as_ref()))
+    }
+
+    /// An image; the bytes are encoded here.
+    pub fn image(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
+        Content(Content::of("image").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
+    }
+
+    /// Sound; the bytes are encoded here.
+    pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
+        Content(Content::of("audio").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
+    }
+
+    /// A resource with its contents.
+    pub fn resource(contents: ResourceContents) -> Content {
+        Content(Content::of("resource").with("resource", Raw::from(contents.0)))
+    }
+
+    /// A pointer to a resource.
+    pub fn link(uri: &str, name: &str) -> Content {
+        Content(Content::of("resource_link").with("uri", uri).with("name", name))
+    }
+
+    /// The same block with one more member, such as `annotations` or `_meta`.
+    #[must_use]
+    pub fn with(self, name: &'static str, value: &Value) -> Content {
+        Content(self.0.with(name, Raw::of(value)))
+    }
+
+    pub(crate) fn object(self) -> Object {
+        self.0
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Content {
+        Content::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Content {
+        Content::text(text)
+    }
+}
+
+/// The contents of a resource: its URI, MIME type, and text or bytes.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#textresourcecontents>
+#[derive(Clone, Debug)]
+pub struct ResourceContents(pub(crate) Object);
+
+impl ResourceContents {
+    /// Text.
+    pub fn text(uri: &str, mime_type: &str, text: impl AsRef<str>) -> ResourceContents {
+        ResourceContents(
+            Object::new().with("uri", uri).with("mimeType", mime_type).with("text", text.as_ref()),
+        )
+    }
+
+    /// Bytes; they are encoded here.
+    pub fn blob(uri: &str, mime_type: &str, data: impl AsRef<[u8]>) -> ResourceContents {
+        ResourceContents(
+            Object::new().with("uri", uri).with("mimeType", mime_type).with("blob", &*BASE64.encode(data)),
+        )
+    }
+}
+
+/// What a tool returns.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult>
+#[derive(Clone, Debug, Default)]
+pub struct ToolResult {
+    content: Vec<Content>,
+    structured: Option<Raw>,
+    is_error: bool,
+    meta: Option<Raw>,
+}
+
+impl ToolResult {
+    /// With these blocks.
+    pub fn new(content: impl IntoIterator<Item = Content>) -> ToolResult {
+        ToolResult { content: content.into_iter().collect(), ..ToolResult::default() }
+    }
+
+    /// An error that the model reads and can mend.
+    pub fn error(text: impl AsRef<str>) -> ToolResult {
+        ToolResult { is_error: true, ..ToolResult::new([Content::text(text)]) }
+    }
+
+    /// A value, structured for machines and as text for clients that know no other form.
+    pub fn structured<T: Serialize>(value: &T) -> ToolResult {
+        let raw = Raw::of(value);
+        ToolResult { structured: Some(raw.clone()), ..ToolResult::new([Content::text(raw.as_str())]) }
+    }
+
+    /// The same with `_meta`.
+    #[must_use]
+    pub fn with_meta(mut self, meta: &Value) -> ToolResult {
+        self.meta = Some(Raw::of(meta));
+        self
+    }
+
+    pub(crate) fn structured_content(&self) -> Option<&Raw> {
+        self.structured.as_ref()
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    pub(crate) fn object(self) -> Object {
+        let blocks: Vec<Raw> = self.content.into_iter().map(|block| Raw::from(block.object())).collect();
+        let mut object = Object::new().with("content", proto::project::list(&blocks));
+        if let Some(structured) = self.structured {
+            object.set("structuredContent", structured);
+        }
+        if self.is_error {
+            object.set("isError", Raw::literal("true"));
+        }
+        if let Some(meta) = self.meta {
+            object.set(spec::meta::META, meta);
+        }
+        object
+    }
+}

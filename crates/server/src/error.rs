@@ -1,0 +1,67 @@
+//! What goes wrong in a handler.
+
+use std::fmt;
+
+use proto::Rejection;
+
+/// How a handler ends that has no result. Any [`std::error::Error`] becomes one by `?`.
+///
+/// A tool's error is a result with `isError`, which the model reads; a prompt's or resource's is a JSON-RPC
+/// error. Both show the error's text to the client: keep secrets and internals out of it.
+pub struct Error(pub(crate) Kind);
+
+pub(crate) enum Kind {
+    /// A question was put; the engine returns it, and runs the handler again with the answer.
+    Asked,
+    /// A protocol error.
+    Rejected(Rejection),
+    /// The handler's own error.
+    Failed(String),
+}
+
+/// The result of a handler.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error with this text.
+    pub fn new(text: impl fmt::Display) -> Error {
+        Error(Kind::Failed(text.to_string()))
+    }
+
+    /// A JSON-RPC error in the form that the client's revision has for it.
+    pub fn reject(rejection: Rejection) -> Error {
+        Error(Kind::Rejected(rejection))
+    }
+
+    /// A JSON-RPC error with a code of the application's own, outside of -32768 to -32000.
+    pub fn code(code: i64, message: impl Into<String>) -> Error {
+        Error(Kind::Rejected(Rejection::Passed { code, message: message.into(), data: None }))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Asked => f.write_str("a question to the client is open"),
+            Kind::Rejected(rejection) => rejection.fmt(f),
+            Kind::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error::new(error)
+    }
+}
+
+impl Kind {
+    /// As a JSON-RPC error, where there is no other form.
+    pub(crate) fn rejection(self) -> Rejection {
+        match self {
+            Kind::Rejected(rejection) => rejection,
+            Kind::Failed(text) => Rejection::Internal(text),
+            Kind::Asked => Rejection::Internal("a handler gave up on a question without asking it".into()),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The engine behind a server that is written once and serves every revision.
+//!
+//! [`Server`] holds tools, resources and prompts and is a [`proto::Service`]: it knows no era and no transport.
+//! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
+
+mod content;
+mod context;
+mod error;
+mod handler;
+mod list;
+mod prompt;
+mod resource;
+pub mod seal;
+mod engine;
+mod schema;
+mod template;
+mod tool;
+mod watch;
+
+pub use content::{Content, ResourceContents, ToolResult};
+pub use context::{Cx, Elicited, Sampled};
+pub use engine::{Builder, Server};
+pub use error::{Error, Result};
+pub use handler::{Args, FromCall, Handler, Json, Reply};
+pub use prompt::{Messages, Prompt, PromptHandler};
+pub use resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler, Vars};
+pub use schema::Validator;
+pub use template::Template;
+pub use tool::Tool;
+pub use watch::Watchers;

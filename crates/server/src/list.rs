@@ -1,0 +1,41 @@
+//! Lists in pages, with sealed cursors that any process with the key can go on from.
+
+use std::time::Duration;
+
+use proto::{CacheHint, Object, Raw, Rejection, Request, project};
+
+use crate::seal::Sealer;
+
+/// How long a cursor can be used.
+const CURSOR_TTL: Duration = Duration::from_secs(3600);
+
+/// One page of a list that is in a fixed order.
+pub(crate) fn page<'a>(
+    entries: impl Iterator<Item = &'a Raw>,
+    request: &Request,
+    size: usize,
+    hint: CacheHint,
+    sealer: &Sealer,
+) -> Result<Object, Rejection> {
+    let name = request.method.row().lists.unwrap_or_default();
+    let principal = &request.peer.principal;
+    let start: usize = match request.params.get("cursor") {
+        None => 0,
+        Some(cursor) => {
+            let wrong = || Rejection::Params("the cursor was not issued here, or has expired".into());
+            let sealed = cursor.string().ok_or_else(wrong)?;
+            sealer.open(name, principal, &sealed).map_err(|_| wrong())?
+        }
+    };
+    let mut rest = entries.skip(start);
+    let shown: Vec<Raw> = rest.by_ref().take(size).cloned().collect();
+    let mut result = Object::new().with(name, project::list(&shown));
+    if rest.next().is_some() {
+        let cursor = sealer
+            .seal(name, principal, CURSOR_TTL, &(start + shown.len()))
+            .map_err(|_| Rejection::Internal("no cursor could be made".into()))?;
+        result.set("nextCursor", cursor.as_str());
+    }
+    project::hint(&mut result, hint);
+    Ok(result)
+}

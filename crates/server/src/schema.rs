@@ -1,0 +1,53 @@
+//! JSON Schemas: compiled once, bounded, and never fetched from elsewhere.
+
+use proto::Raw;
+use serde_json::Value;
+
+/// Schemas that nest deeper, or hold more parts, are refused: validation must stay cheap.
+const DEPTH: usize = 64;
+const PARTS: usize = 10_000;
+/// How many complaints are told at once.
+const TOLD: usize = 5;
+
+/// A compiled schema of JSON Schema 2020-12, or of the dialect that its `$schema` names.
+#[derive(Debug)]
+pub struct Validator(jsonschema::Validator);
+
+impl Validator {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// Says what is wrong: not a schema, an unknown dialect, a reference to another place, or too large.
+    pub fn new(schema: &Raw) -> Result<Validator, String> {
+        let schema: Value = schema.read().map_err(|e| format!("the schema is no JSON: {e}"))?;
+        let mut parts = 0;
+        measure(&schema, 0, &mut parts)?;
+        jsonschema::validator_for(&schema).map(Validator).map_err(|e| format!("the schema is not valid: {e}"))
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// Says what does not fit, and where.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let mut told = Vec::new();
+        for error in self.0.iter_errors(value).take(TOLD) {
+            let at = error.instance_path().to_string();
+            let what: String = error.masked().to_string().chars().take(200).collect();
+            told.push(if at.is_empty() { what } else { format!("{at}: {what}") });
+        }
+        if told.is_empty() { Ok(()) } else { Err(told.join("; ")) }
+    }
+}
+
+fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), String> {
+    *parts += 1;
+    if depth > DEPTH || *parts > PARTS {
+        return Err(format!("the schema is too large: at most {DEPTH} levels and {PARTS} parts"));
+    }
+    match value {
+        Value::Array(values) => values.iter().try_for_each(|v| measure(v, depth + 1, parts)),
+        Value::Object(values) => values.values().try_for_each(|v| measure(v, depth + 1, parts)),
+        _ => Ok(()),
+    }
+}

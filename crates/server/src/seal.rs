@@ -1,0 +1,189 @@
+//! Sealing: what a client keeps for us between requests, so that it can neither read nor change it.
+//!
+//! Request state and cursors are encrypted and authenticated (XChaCha20-Poly1305), and bound to a purpose, a
+//! principal and an expiry. Any process that has the key can open them
+//! (<https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow>).
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use proto::Principal;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+const NONCE: usize = 24;
+
+/// A key of 256 bits.
+pub type Key = [u8; 32];
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> SystemTime;
+}
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+}
+
+/// Where keys come from.
+pub trait Keys: Send + Sync + 'static {
+    /// The keys: the first one seals, all of them open, so that a key can be replaced while what it sealed is
+    /// still under way.
+    fn keys(&self) -> Vec<Key>;
+}
+
+/// A key that is made at the start and dies with the process.
+#[derive(Clone)]
+pub struct ProcessKey(Key);
+
+impl ProcessKey {
+    /// A new key.
+    ///
+    /// # Errors
+    /// When the operating system has no randomness to give.
+    pub fn new() -> Result<ProcessKey, getrandom::Error> {
+        let mut key = Key::default();
+        getrandom::fill(&mut key)?;
+        Ok(ProcessKey(key))
+    }
+}
+
+impl Keys for ProcessKey {
+    fn keys(&self) -> Vec<Key> {
+        vec![self.0]
+    }
+}
+
+/// Seals and opens.
+#[derive(Clone)]
+pub struct Sealer {
+    keys: Arc<dyn Keys>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed<T> {
+    /// Seconds since 1970 after which it no longer opens.
+    exp: u64,
+    #[serde(rename = "v")]
+    value: T,
+}
+
+/// Why something does not open. All ways of being wrong look alike to whoever sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("it was not issued here, belongs to another request, or has expired")]
+pub struct Unsealable;
+
+impl Sealer {
+    /// With these keys and this clock.
+    pub fn new(keys: impl Keys, clock: impl Clock) -> Sealer {
+        Sealer { keys: Arc::new(keys), clock: Arc::new(clock) }
+    }
+
+    fn seconds(&self) -> u64 {
+        self.clock.now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    /// Seals a value for a time. `purpose` names everything that it must be presented with again.
+    ///
+    /// # Errors
+    /// When there is no key or no randomness.
+    pub fn seal<T: Serialize>(
+        &self,
+        purpose: &str,
+        principal: &Principal,
+        ttl: Duration,
+        value: &T,
+    ) -> Result<String, Unsealable> {
+        let key = self.keys.keys().into_iter().next().ok_or(Unsealable)?;
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(|_| Unsealable)?;
+        let sealed = Sealed { exp: self.seconds().saturating_add(ttl.as_secs()), value };
+        let plain = serde_json::to_vec(&sealed).map_err(|_| Unsealable)?;
+        let bound = bound(purpose, principal);
+        let cipher = XChaCha20Poly1305::new(&key.into());
+        let secret = cipher
+            .encrypt(&XNonce::from(nonce), Payload { msg: &plain, aad: &bound })
+            .map_err(|_| Unsealable)?;
+        Ok(BASE64.encode([&nonce[..], &secret].concat()))
+    }
+
+    /// Opens what was sealed for this purpose and principal.
+    ///
+    /// # Errors
+    /// When it was not, or its time is over.
+    pub fn open<T: DeserializeOwned>(
+        &self,
+        purpose: &str,
+        principal: &Principal,
+        sealed: &str,
+    ) -> Result<T, Unsealable> {
+        let bytes = BASE64.decode(sealed).map_err(|_| Unsealable)?;
+        let (nonce, secret) = bytes.split_first_chunk::<NONCE>().ok_or(Unsealable)?;
+        let bound = bound(purpose, principal);
+        let open = |key: Key| {
+            let cipher = XChaCha20Poly1305::new(&key.into());
+            cipher.decrypt(&XNonce::from(*nonce), Payload { msg: secret, aad: &bound }).ok()
+        };
+        let plain = self.keys.keys().into_iter().find_map(open).ok_or(Unsealable)?;
+        let sealed: Sealed<T> = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
+        if sealed.exp < self.seconds() { Err(Unsealable) } else { Ok(sealed.value) }
+    }
+}
+
+fn bound(purpose: &str, principal: &Principal) -> Vec<u8> {
+    [purpose.as_bytes(), b"\0", principal.as_str().as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    struct Fixed(Mutex<SystemTime>);
+    impl Clock for Arc<Fixed> {
+        fn now(&self) -> SystemTime {
+            *self.0.lock().unwrap()
+        }
+    }
+    struct Ring(Mutex<Vec<Key>>);
+    impl Keys for Arc<Ring> {
+        fn keys(&self) -> Vec<Key> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    #[test]
+    fn opens_for_the_same_purpose_principal_and_time_only() {
+        let clock = Arc::new(Fixed(Mutex::new(UNIX_EPOCH + Duration::from_secs(1000))));
+        let ring = Arc::new(Ring(Mutex::new(vec![[1; 32]])));
+        let sealer = Sealer::new(ring.clone(), clock.clone());
+        let me = Principal::local();
+        let sealed = sealer.seal("p", &me, Duration::from_secs(60), &"secret").unwrap();
+        assert!(!sealed.contains("secret"));
+        let open = |purpose, who: &Principal, text: &str| sealer.open::<String>(purpose, who, text);
+        assert_eq!(open("p", &me, &sealed).as_deref(), Ok("secret"));
+        assert_eq!(open("q", &me, &sealed), Err(Unsealable));
+        assert_eq!(open("p", &Principal::anonymous(), &sealed), Err(Unsealable));
+        assert_eq!(open("p", &me, &format!("{sealed}-TAMPERED")), Err(Unsealable));
+        assert_eq!(open("p", &me, ""), Err(Unsealable));
+        *ring.0.lock().unwrap() = vec![[2; 32], [1; 32]];
+        assert_eq!(open("p", &me, &sealed).as_deref(), Ok("secret"), "a rotated key still opens");
+        *ring.0.lock().unwrap() = vec![[2; 32]];
+        assert_eq!(open("p", &me, &sealed), Err(Unsealable));
+        *ring.0.lock().unwrap() = vec![[1; 32]];
+        *clock.0.lock().unwrap() += Duration::from_secs(61);
+        assert_eq!(open("p", &me, &sealed), Err(Unsealable));
+    }
+}

@@ -1,0 +1,96 @@
+//! Tools.
+
+use std::sync::Arc;
+
+use proto::{Mirror, Object, Raw};
+use serde_json::Value;
+
+use crate::handler::{Handler, ToolHandler};
+use crate::schema::Validator;
+
+/// A tool: its definition, and the function that runs it.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
+pub struct Tool {
+    pub(crate) name: String,
+    definition: Object,
+    pub(crate) handler: ToolHandler,
+}
+
+/// A tool that was checked.
+pub(crate) struct Ready {
+    pub(crate) definition: Raw,
+    pub(crate) handler: ToolHandler,
+    pub(crate) input: Validator,
+    pub(crate) output: Option<Validator>,
+    pub(crate) mirrors: Arc<[Mirror]>,
+}
+
+impl Tool {
+    /// A tool with a name of 1 to 128 characters out of `A-Z a-z 0-9 _ - .`, a description that a model
+    /// understands, and an async function.
+    pub fn new<T, H: Handler<T>>(name: &str, description: &str, handler: H) -> Tool {
+        let input = H::input().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
+        let mut definition =
+            Object::new().with("name", name).with("description", description).with("inputSchema", input);
+        if let Some(output) = H::output() {
+            definition.set("outputSchema", output);
+        }
+        Tool { name: name.to_owned(), definition, handler: Arc::new(move |cx| handler.run(cx)) }
+    }
+
+    /// The same with a title for people.
+    #[must_use]
+    pub fn title(self, title: &str) -> Tool {
+        self.with("title", &Value::from(title))
+    }
+
+    /// The same with an input schema written by hand; the handler reads [`crate::Cx::arguments`].
+    #[must_use]
+    pub fn input(self, schema: &Value) -> Tool {
+        self.with("inputSchema", schema)
+    }
+
+    /// The same with an output schema written by hand.
+    #[must_use]
+    pub fn output(self, schema: &Value) -> Tool {
+        self.with("outputSchema", schema)
+    }
+
+    /// The same, with a parameter that HTTP mirrors in the header `Mcp-Param-{header}`.
+    #[must_use]
+    pub fn mirrored(mut self, parameter: &str, header: &str) -> Tool {
+        let mut schema: Value =
+            self.definition.get("inputSchema").and_then(|s| s.read().ok()).unwrap_or_default();
+        schema["properties"][parameter][spec::header::PARAM_KEYWORD] = header.into();
+        self.definition.set("inputSchema", Raw::of(&schema));
+        self
+    }
+
+    /// The same with any member of the definition: `annotations`, `icons`, `_meta`.
+    #[must_use]
+    pub fn with(mut self, member: &'static str, value: &Value) -> Tool {
+        self.definition.set(member, Raw::of(value));
+        self
+    }
+
+    /// Checks the definition.
+    pub(crate) fn ready(self) -> Result<Ready, String> {
+        let named = |why: String| format!("tool {:?}: {why}", self.name);
+        let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+        if self.name.is_empty() || self.name.len() > 128 || !self.name.bytes().all(legal) {
+            return Err(named("a name is 1 to 128 characters out of A-Z a-z 0-9 _ - .".into()));
+        }
+        let schema = self.definition.get("inputSchema").cloned().unwrap_or(Raw::literal("{}"));
+        if schema.object().ok().and_then(|s| s.string("type")).as_deref() != Some("object") {
+            return Err(named("the input schema must have \"type\": \"object\"".into()));
+        }
+        let input = Validator::new(&schema).map_err(|e| named(format!("input: {e}")))?;
+        let output = match self.definition.get("outputSchema") {
+            None => None,
+            Some(schema) => Some(Validator::new(schema).map_err(|e| named(format!("output: {e}")))?),
+        };
+        let mirrors = proto::header::mirrors(&schema).map_err(named)?.into();
+        Ok(Ready { definition: Raw::from(self.definition), handler: self.handler, input, output, mirrors })
+    }
+}

@@ -1,0 +1,684 @@
+//! What the objects on the wire are made of, and since when: a row for each field of each type.
+
+use crate::meta;
+use crate::revision::{Revision, Revisions};
+use crate::shape::Opens::{Content, ContentOrList, Contents, List, Map, Object};
+use crate::shape::{Field, Kind, Shape, opt, req};
+
+const ALL: Revisions = Revisions::ALL;
+const LEGACY: Revisions = Revisions::LEGACY;
+const MODERN: Revisions = Revisions::MODERN;
+const R0326: Revisions = Revisions::since(Revision::V2025_03_26);
+const R0618: Revisions = Revisions::since(Revision::V2025_06_18);
+const R1125: Revisions = Revisions::since(Revision::V2025_11_25);
+const ONLY_0618: Revisions = Revisions::only(Revision::V2025_06_18);
+const ONLY_1125: Revisions = Revisions::only(Revision::V2025_11_25);
+/// Elicitation while it was a request of its own.
+const ELICITATION_LEGACY: Revisions = R0618.and(LEGACY);
+
+const META: Field = opt(meta::META, R0618);
+const RESULT_TYPE: Field = req("resultType", MODERN);
+const NEXT_CURSOR: Field = opt("nextCursor", ALL);
+const TTL_MS: Field = req("ttlMs", MODERN);
+const CACHE_SCOPE: Field = req("cacheScope", MODERN);
+const ICONS: Field = opt("icons", R1125).opens(List(&ICON));
+const TASK: Field = opt("task", ONLY_1125).opens(Object(&TASK_METADATA));
+const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).opens(Object(&RELATED_TASK_METADATA));
+const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).opens(Object(&IMPLEMENTATION));
+
+const fn result_meta(exists: Revisions) -> Field {
+    opt(meta::META, exists).opens(Object(&RESULT_META))
+}
+
+const fn notification_meta(exists: Revisions) -> Field {
+    opt(meta::META, exists).opens(Object(&NOTIFICATION_META))
+}
+
+const fn question_meta(exists: Revisions) -> Field {
+    opt(meta::META, exists).opens(Object(&QUESTION_META))
+}
+
+const fn answer_meta(exists: Revisions) -> Field {
+    opt(meta::META, exists).opens(Object(&ANSWER_META))
+}
+
+const fn annotations(exists: Revisions) -> Field {
+    opt("annotations", exists).opens(Object(&ANNOTATIONS))
+}
+
+// Reserved keys of `_meta`.
+
+/// `_meta` of a client's request.
+pub static REQUEST_META: Shape = Shape {
+    name: "RequestMetaObject",
+    fields: &[
+        opt(meta::PROGRESS_TOKEN, ALL),
+        req(meta::PROTOCOL_VERSION, MODERN),
+        opt(meta::CLIENT_INFO, MODERN).opens(Object(&IMPLEMENTATION)),
+        req(meta::CLIENT_CAPABILITIES, MODERN).opens(Object(&CLIENT_CAPABILITIES)),
+        opt(meta::LOG_LEVEL, MODERN),
+        RELATED_TASK,
+    ],
+};
+
+/// `_meta` of a server's result.
+pub static RESULT_META: Shape = Shape { name: "ResultMetaObject", fields: &[SERVER_INFO, RELATED_TASK] };
+
+/// `_meta` of the result that ends a `subscriptions/listen`.
+pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
+    name: "SubscriptionsListenResultMetaObject",
+    fields: &[req(meta::SUBSCRIPTION_ID, MODERN), SERVER_INFO],
+};
+
+/// `_meta` of a notification.
+pub static NOTIFICATION_META: Shape =
+    Shape { name: "NotificationMetaObject", fields: &[opt(meta::SUBSCRIPTION_ID, MODERN), RELATED_TASK] };
+
+/// `_meta` of a server's question: what identifies the peers of a modern request has no place here.
+pub static QUESTION_META: Shape =
+    Shape { name: "MetaObject", fields: &[opt(meta::PROGRESS_TOKEN, LEGACY), RELATED_TASK] };
+
+/// `_meta` of a client's answer to a question.
+pub static ANSWER_META: Shape = Shape { name: "MetaObject", fields: &[RELATED_TASK] };
+
+/// The task that a message belongs to.
+pub static RELATED_TASK_METADATA: Shape =
+    Shape { name: "RelatedTaskMetadata", fields: &[req("taskId", ONLY_1125)] };
+
+// Results.
+
+/// Result of `initialize`.
+pub static INITIALIZE_RESULT: Shape = Shape {
+    name: "InitializeResult",
+    fields: &[
+        req("protocolVersion", LEGACY),
+        req("capabilities", LEGACY).opens(Object(&SERVER_CAPABILITIES)),
+        req("serverInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
+        opt("instructions", LEGACY),
+        result_meta(LEGACY),
+    ],
+};
+
+/// Result of `server/discover`.
+pub static DISCOVER_RESULT: Shape = Shape {
+    name: "DiscoverResult",
+    fields: &[
+        req("supportedVersions", MODERN),
+        req("capabilities", MODERN).opens(Object(&SERVER_CAPABILITIES)),
+        opt("instructions", MODERN),
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(MODERN),
+    ],
+};
+
+/// Result of `tools/list`.
+pub static LIST_TOOLS_RESULT: Shape = Shape {
+    name: "ListToolsResult",
+    fields: &[
+        req("tools", ALL).opens(List(&TOOL)),
+        NEXT_CURSOR,
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `tools/call`.
+pub static CALL_TOOL_RESULT: Shape = Shape {
+    name: "CallToolResult",
+    fields: &[
+        req("content", ALL).opens(Contents(CONTENT)),
+        opt("structuredContent", R0618),
+        opt("isError", ALL),
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `prompts/list`.
+pub static LIST_PROMPTS_RESULT: Shape = Shape {
+    name: "ListPromptsResult",
+    fields: &[
+        req("prompts", ALL).opens(List(&PROMPT)),
+        NEXT_CURSOR,
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `prompts/get`.
+pub static GET_PROMPT_RESULT: Shape = Shape {
+    name: "GetPromptResult",
+    fields: &[
+        opt("description", ALL),
+        req("messages", ALL).opens(List(&PROMPT_MESSAGE)),
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `resources/list`.
+pub static LIST_RESOURCES_RESULT: Shape = Shape {
+    name: "ListResourcesResult",
+    fields: &[
+        req("resources", ALL).opens(List(&RESOURCE)),
+        NEXT_CURSOR,
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `resources/templates/list`.
+pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape {
+    name: "ListResourceTemplatesResult",
+    fields: &[
+        req("resourceTemplates", ALL).opens(List(&RESOURCE_TEMPLATE)),
+        NEXT_CURSOR,
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `resources/read`.
+pub static READ_RESOURCE_RESULT: Shape = Shape {
+    name: "ReadResourceResult",
+    fields: &[
+        req("contents", ALL).opens(List(&RESOURCE_CONTENTS)),
+        TTL_MS,
+        CACHE_SCOPE,
+        RESULT_TYPE,
+        result_meta(ALL),
+    ],
+};
+
+/// Result of `completion/complete`.
+pub static COMPLETE_RESULT: Shape = Shape {
+    name: "CompleteResult",
+    fields: &[req("completion", ALL).opens(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
+};
+
+/// A result that says nothing but that it was done.
+pub static EMPTY_RESULT: Shape = Shape { name: "EmptyResult", fields: &[RESULT_TYPE, result_meta(ALL)] };
+
+/// Result of `subscriptions/listen`, when it ends.
+pub static SUBSCRIPTIONS_LISTEN_RESULT: Shape = Shape {
+    name: "SubscriptionsListenResult",
+    fields: &[RESULT_TYPE, req(meta::META, MODERN).opens(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
+};
+
+/// Result of a request that cannot go on without the client's input.
+pub static INPUT_REQUIRED_RESULT: Shape = Shape {
+    name: "InputRequiredResult",
+    fields: &[
+        opt("inputRequests", MODERN).opens(Map(&INPUT_REQUEST)),
+        opt("requestState", MODERN),
+        RESULT_TYPE,
+        result_meta(MODERN),
+    ],
+};
+
+// Params of notifications.
+
+/// Params of `notifications/progress`.
+pub static PROGRESS: Shape = Shape {
+    name: "ProgressNotificationParams",
+    fields: &[
+        req("progressToken", ALL),
+        req("progress", ALL),
+        opt("total", ALL),
+        opt("message", R0326),
+        notification_meta(ALL),
+    ],
+};
+
+/// Params of `notifications/message`.
+pub static LOGGING_MESSAGE: Shape = Shape {
+    name: "LoggingMessageNotificationParams",
+    fields: &[req("level", ALL), opt("logger", ALL), req("data", ALL), notification_meta(ALL)],
+};
+
+/// Params of `notifications/resources/updated`.
+pub static RESOURCE_UPDATED: Shape =
+    Shape { name: "ResourceUpdatedNotificationParams", fields: &[req("uri", ALL), notification_meta(ALL)] };
+
+/// Params of the `list_changed` notifications, and of any other that has none of its own.
+pub static LIST_CHANGED: Shape = Shape { name: "NotificationParams", fields: &[notification_meta(ALL)] };
+
+/// Params of `notifications/cancelled`.
+pub static CANCELLED: Shape = Shape {
+    name: "CancelledNotificationParams",
+    fields: &[
+        // A task is cancelled by `tasks/cancel`, so the revision of the tasks made the id optional.
+        req("requestId", ALL).required(Revisions::until(Revision::V2025_06_18).or(MODERN)),
+        opt("reason", ALL),
+        notification_meta(ALL),
+    ],
+};
+
+/// Params of `notifications/subscriptions/acknowledged`.
+pub static SUBSCRIPTIONS_ACKNOWLEDGED: Shape = Shape {
+    name: "SubscriptionsAcknowledgedNotificationParams",
+    fields: &[req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)), notification_meta(MODERN)],
+};
+
+/// Params of `notifications/elicitation/complete`.
+pub static ELICITATION_COMPLETE: Shape =
+    Shape { name: "ElicitationCompleteNotification.params", fields: &[req("elicitationId", ONLY_1125)] };
+
+// Questions of a server, and a client's answers.
+
+/// A question within an [`INPUT_REQUIRED_RESULT`]; its `method` says of what shape its `params` are.
+pub static INPUT_REQUEST: Shape =
+    Shape { name: "InputRequest", fields: &[req("method", MODERN), opt("params", MODERN)] };
+
+/// Params of `sampling/createMessage`.
+pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
+    name: "CreateMessageRequestParams",
+    fields: &[
+        req("messages", ALL).opens(List(&SAMPLING_MESSAGE)),
+        opt("modelPreferences", ALL).opens(Object(&MODEL_PREFERENCES)),
+        opt("systemPrompt", ALL),
+        opt("includeContext", ALL),
+        opt("temperature", ALL),
+        req("maxTokens", ALL),
+        opt("stopSequences", ALL),
+        opt("metadata", ALL),
+        opt("tools", R1125).opens(List(&TOOL)),
+        opt("toolChoice", R1125).opens(Object(&TOOL_CHOICE)),
+        TASK,
+        question_meta(LEGACY),
+    ],
+};
+
+/// Answer to `sampling/createMessage`.
+pub static CREATE_MESSAGE_RESULT: Shape = Shape {
+    name: "CreateMessageResult",
+    fields: &[
+        req("role", ALL),
+        req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
+        req("model", ALL),
+        opt("stopReason", ALL),
+        answer_meta(ALL),
+    ],
+};
+
+/// Params of `elicitation/create`, by form and by URL.
+pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
+    name: "ElicitRequestParams",
+    fields: &[
+        opt("mode", R1125),
+        req("message", R0618),
+        // Of the form alone, which was the only mode at first.
+        req("requestedSchema", R0618).required(ONLY_0618),
+        opt("url", R1125),
+        opt("elicitationId", ONLY_1125),
+        TASK,
+        question_meta(ELICITATION_LEGACY),
+    ],
+};
+
+/// Answer to `elicitation/create`.
+pub static ELICIT_RESULT: Shape = Shape {
+    name: "ElicitResult",
+    fields: &[req("action", R0618), opt("content", R0618), answer_meta(ELICITATION_LEGACY)],
+};
+
+/// Params of `roots/list`.
+pub static LIST_ROOTS_REQUEST_PARAMS: Shape =
+    Shape { name: "ListRootsRequest.params", fields: &[question_meta(ALL)] };
+
+/// Answer to `roots/list`.
+pub static LIST_ROOTS_RESULT: Shape =
+    Shape { name: "ListRootsResult", fields: &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)] };
+
+/// A directory or file that the client lets the server know of.
+pub static ROOT: Shape = Shape { name: "Root", fields: &[req("uri", ALL), opt("name", ALL), META] };
+
+/// The wish that a request is run as a task.
+pub static TASK_METADATA: Shape = Shape { name: "TaskMetadata", fields: &[opt("ttl", ONLY_1125)] };
+
+/// A message of a conversation with a model.
+pub static SAMPLING_MESSAGE: Shape = Shape {
+    name: "SamplingMessage",
+    fields: &[
+        req("role", ALL),
+        req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
+        opt(meta::META, R1125),
+    ],
+};
+
+/// What a server wishes of the model.
+pub static MODEL_PREFERENCES: Shape = Shape {
+    name: "ModelPreferences",
+    fields: &[
+        opt("hints", ALL).opens(List(&MODEL_HINT)),
+        opt("costPriority", ALL),
+        opt("speedPriority", ALL),
+        opt("intelligencePriority", ALL),
+    ],
+};
+
+/// A hint at a model.
+pub static MODEL_HINT: Shape = Shape { name: "ModelHint", fields: &[opt("name", ALL)] };
+
+/// Whether the model may or must use tools.
+pub static TOOL_CHOICE: Shape = Shape { name: "ToolChoice", fields: &[opt("mode", R1125)] };
+
+// Peers and their capabilities.
+
+/// Name and version of a server's or client's program.
+pub static IMPLEMENTATION: Shape = Shape {
+    name: "Implementation",
+    fields: &[
+        req("name", ALL),
+        opt("title", R0618),
+        req("version", ALL),
+        opt("description", R1125),
+        opt("websiteUrl", R1125),
+        ICONS,
+    ],
+};
+
+/// What a server can do.
+pub static SERVER_CAPABILITIES: Shape = Shape {
+    name: "ServerCapabilities",
+    fields: &[
+        opt("experimental", ALL),
+        opt("extensions", MODERN),
+        opt("logging", ALL),
+        opt("completions", R0326),
+        opt("prompts", ALL).opens(Object(&SERVER_CAPABILITIES_PROMPTS)),
+        opt("resources", ALL).opens(Object(&SERVER_CAPABILITIES_RESOURCES)),
+        opt("tools", ALL).opens(Object(&SERVER_CAPABILITIES_TOOLS)),
+        opt("tasks", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS)),
+    ],
+};
+
+/// What a server can do about prompts.
+pub static SERVER_CAPABILITIES_PROMPTS: Shape =
+    Shape { name: "ServerCapabilities.prompts", fields: &[opt("listChanged", ALL)] };
+
+/// What a server can do about resources.
+pub static SERVER_CAPABILITIES_RESOURCES: Shape =
+    Shape { name: "ServerCapabilities.resources", fields: &[opt("subscribe", ALL), opt("listChanged", ALL)] };
+
+/// What a server can do about tools.
+pub static SERVER_CAPABILITIES_TOOLS: Shape =
+    Shape { name: "ServerCapabilities.tools", fields: &[opt("listChanged", ALL)] };
+
+/// What a server can do about tasks.
+pub static SERVER_CAPABILITIES_TASKS: Shape = Shape {
+    name: "ServerCapabilities.tasks",
+    fields: &[
+        opt("list", ONLY_1125),
+        opt("cancel", ONLY_1125),
+        opt("requests", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS)),
+    ],
+};
+
+/// Which requests a server can run as tasks.
+pub static SERVER_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
+    name: "ServerCapabilities.tasks.requests",
+    fields: &[opt("tools", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS))],
+};
+
+/// Which requests about tools a server can run as tasks.
+pub static SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS: Shape =
+    Shape { name: "ServerCapabilities.tasks.requests.tools", fields: &[opt("call", ONLY_1125)] };
+
+/// What a client can do.
+pub static CLIENT_CAPABILITIES: Shape = Shape {
+    name: "ClientCapabilities",
+    fields: &[
+        opt("experimental", ALL),
+        opt("extensions", MODERN),
+        opt("roots", ALL).opens(Object(&CLIENT_CAPABILITIES_ROOTS)),
+        opt("sampling", ALL).opens(Object(&CLIENT_CAPABILITIES_SAMPLING)),
+        opt("elicitation", R0618).opens(Object(&CLIENT_CAPABILITIES_ELICITATION)),
+        opt("tasks", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS)),
+    ],
+};
+
+/// What a client can do about roots.
+pub static CLIENT_CAPABILITIES_ROOTS: Shape =
+    Shape { name: "ClientCapabilities.roots", fields: &[opt("listChanged", LEGACY)] };
+
+/// What a client can do about sampling.
+pub static CLIENT_CAPABILITIES_SAMPLING: Shape =
+    Shape { name: "ClientCapabilities.sampling", fields: &[opt("context", R1125), opt("tools", R1125)] };
+
+/// Which modes of elicitation a client has.
+pub static CLIENT_CAPABILITIES_ELICITATION: Shape =
+    Shape { name: "ClientCapabilities.elicitation", fields: &[opt("form", R1125), opt("url", R1125)] };
+
+/// What a client can do about tasks.
+pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape {
+    name: "ClientCapabilities.tasks",
+    fields: &[
+        opt("list", ONLY_1125),
+        opt("cancel", ONLY_1125),
+        opt("requests", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS)),
+    ],
+};
+
+/// Which questions a client can answer by a task.
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
+    name: "ClientCapabilities.tasks.requests",
+    fields: &[
+        opt("sampling", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING)),
+        opt("elicitation", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION)),
+    ],
+};
+
+/// Which questions of sampling a client can answer by a task.
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape =
+    Shape { name: "ClientCapabilities.tasks.requests.sampling", fields: &[opt("createMessage", ONLY_1125)] };
+
+/// Which questions of elicitation a client can answer by a task.
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape =
+    Shape { name: "ClientCapabilities.tasks.requests.elicitation", fields: &[opt("create", ONLY_1125)] };
+
+/// What a subscription listens to.
+pub static SUBSCRIPTION_FILTER: Shape = Shape {
+    name: "SubscriptionFilter",
+    fields: &[
+        opt("toolsListChanged", MODERN),
+        opt("promptsListChanged", MODERN),
+        opt("resourcesListChanged", MODERN),
+        opt("resourceSubscriptions", MODERN),
+    ],
+};
+
+// What a server offers.
+
+/// A tool.
+pub static TOOL: Shape = Shape {
+    name: "Tool",
+    fields: &[
+        req("name", ALL),
+        opt("title", R0618),
+        opt("description", ALL),
+        req("inputSchema", ALL),
+        opt("outputSchema", R0618),
+        opt("annotations", R0326).opens(Object(&TOOL_ANNOTATIONS)),
+        opt("execution", ONLY_1125).opens(Object(&TOOL_EXECUTION)),
+        ICONS,
+        META,
+    ],
+};
+
+/// Hints at how a tool behaves.
+pub static TOOL_ANNOTATIONS: Shape = Shape {
+    name: "ToolAnnotations",
+    fields: &[
+        opt("title", R0326),
+        opt("readOnlyHint", R0326),
+        opt("destructiveHint", R0326),
+        opt("idempotentHint", R0326),
+        opt("openWorldHint", R0326),
+    ],
+};
+
+/// How a tool is run.
+pub static TOOL_EXECUTION: Shape = Shape { name: "ToolExecution", fields: &[opt("taskSupport", ONLY_1125)] };
+
+/// A prompt.
+pub static PROMPT: Shape = Shape {
+    name: "Prompt",
+    fields: &[
+        req("name", ALL),
+        opt("title", R0618),
+        opt("description", ALL),
+        opt("arguments", ALL).opens(List(&PROMPT_ARGUMENT)),
+        ICONS,
+        META,
+    ],
+};
+
+/// An argument of a prompt.
+pub static PROMPT_ARGUMENT: Shape = Shape {
+    name: "PromptArgument",
+    fields: &[req("name", ALL), opt("title", R0618), opt("description", ALL), opt("required", ALL)],
+};
+
+/// A message of a prompt.
+pub static PROMPT_MESSAGE: Shape =
+    Shape { name: "PromptMessage", fields: &[req("role", ALL), req("content", ALL).opens(Content(CONTENT))] };
+
+/// A resource.
+pub static RESOURCE: Shape = Shape {
+    name: "Resource",
+    fields: &[
+        req("uri", ALL),
+        req("name", ALL),
+        opt("title", R0618),
+        opt("description", ALL),
+        opt("mimeType", ALL),
+        opt("size", ALL),
+        annotations(ALL),
+        ICONS,
+        META,
+    ],
+};
+
+/// A family of resources.
+pub static RESOURCE_TEMPLATE: Shape = Shape {
+    name: "ResourceTemplate",
+    fields: &[
+        req("uriTemplate", ALL),
+        req("name", ALL),
+        opt("title", R0618),
+        opt("description", ALL),
+        opt("mimeType", ALL),
+        annotations(ALL),
+        ICONS,
+        META,
+    ],
+};
+
+/// What a resource holds: text or, in base64, bytes.
+pub static RESOURCE_CONTENTS: Shape = Shape {
+    name: "ResourceContents",
+    fields: &[req("uri", ALL), opt("mimeType", ALL), opt("text", ALL), opt("blob", ALL), META],
+};
+
+/// Suggestions for the value of an argument.
+pub static COMPLETION: Shape = Shape {
+    name: "CompleteResult.completion",
+    fields: &[req("values", ALL), opt("total", ALL), opt("hasMore", ALL)],
+};
+
+/// For whom something is meant, and how much it matters.
+pub static ANNOTATIONS: Shape = Shape {
+    name: "Annotations",
+    fields: &[opt("audience", ALL), opt("priority", ALL), opt("lastModified", R0618)],
+};
+
+/// An icon.
+pub static ICON: Shape = Shape {
+    name: "Icon",
+    fields: &[req("src", R1125), opt("mimeType", R1125), opt("sizes", R1125), opt("theme", R1125)],
+};
+
+// Blocks of content.
+
+/// What the result of a tool and the message of a prompt consist of.
+pub static CONTENT: &[Kind] = &[
+    Kind { tag: "text", exists: ALL, shape: &TEXT_CONTENT },
+    Kind { tag: "image", exists: ALL, shape: &IMAGE_CONTENT },
+    Kind { tag: "audio", exists: R0326, shape: &AUDIO_CONTENT },
+    Kind { tag: "resource_link", exists: R0618, shape: &RESOURCE_LINK },
+    Kind { tag: "resource", exists: ALL, shape: &EMBEDDED_RESOURCE },
+];
+
+/// What the messages of sampling consist of.
+pub static SAMPLING_CONTENT: &[Kind] = &[
+    Kind { tag: "text", exists: ALL, shape: &TEXT_CONTENT },
+    Kind { tag: "image", exists: ALL, shape: &IMAGE_CONTENT },
+    Kind { tag: "audio", exists: R0326, shape: &AUDIO_CONTENT },
+    Kind { tag: "tool_use", exists: R1125, shape: &TOOL_USE_CONTENT },
+    Kind { tag: "tool_result", exists: R1125, shape: &TOOL_RESULT_CONTENT },
+];
+
+/// Text.
+pub static TEXT_CONTENT: Shape =
+    Shape { name: "TextContent", fields: &[req("text", ALL), annotations(ALL), META] };
+
+/// An image.
+pub static IMAGE_CONTENT: Shape =
+    Shape { name: "ImageContent", fields: &[req("data", ALL), req("mimeType", ALL), annotations(ALL), META] };
+
+/// Sound.
+pub static AUDIO_CONTENT: Shape = Shape {
+    name: "AudioContent",
+    fields: &[req("data", R0326), req("mimeType", R0326), annotations(R0326), META],
+};
+
+/// A resource that can be read, though it need not be listed.
+pub static RESOURCE_LINK: Shape = Shape {
+    name: "ResourceLink",
+    fields: &[
+        req("uri", R0618),
+        req("name", R0618),
+        opt("title", R0618),
+        opt("description", R0618),
+        opt("mimeType", R0618),
+        opt("size", R0618),
+        annotations(R0618),
+        ICONS,
+        META,
+    ],
+};
+
+/// A resource with what it holds.
+pub static EMBEDDED_RESOURCE: Shape = Shape {
+    name: "EmbeddedResource",
+    fields: &[req("resource", ALL).opens(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
+};
+
+/// A model's wish to use a tool.
+pub static TOOL_USE_CONTENT: Shape = Shape {
+    name: "ToolUseContent",
+    fields: &[req("id", R1125), req("name", R1125), req("input", R1125), opt(meta::META, R1125)],
+};
+
+/// What a tool gave to a model.
+pub static TOOL_RESULT_CONTENT: Shape = Shape {
+    name: "ToolResultContent",
+    fields: &[
+        req("toolUseId", R1125),
+        req("content", R1125).opens(Contents(CONTENT)),
+        opt("structuredContent", R1125),
+        opt("isError", R1125),
+        opt(meta::META, R1125),
+    ],
+};

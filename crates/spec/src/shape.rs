@@ -1,0 +1,118 @@
+//! How rows of fields are written down: a shape is an object type of the schema, a field one name in it.
+
+use crate::revision::{Revision, Revisions};
+
+/// An object type of the schema, with its fields over all revisions.
+///
+/// A field that no row names is unknown and passes unchanged
+/// (<https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>).
+#[derive(Debug)]
+pub struct Shape {
+    /// The type's name in the newest schema that has it.
+    pub name: &'static str,
+    /// Its fields.
+    pub fields: &'static [Field],
+}
+
+/// One field of a [`Shape`].
+#[derive(Debug)]
+pub struct Field {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// Where it exists.
+    pub exists: Revisions,
+    /// Where a message without it is invalid.
+    pub required: Revisions,
+    /// What lies below it, where rows say something about that.
+    pub opens: Opens,
+}
+
+/// What lies below a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Opens {
+    /// Nothing that rows speak of: the value passes as it is.
+    Nothing,
+    /// One object.
+    Object(&'static Shape),
+    /// An array of objects.
+    List(&'static Shape),
+    /// An object whose every value is of this shape.
+    Map(&'static Shape),
+    /// One block of content, told apart by its `type`.
+    Content(&'static [Kind]),
+    /// An array of blocks of content.
+    Contents(&'static [Kind]),
+    /// One block or, where the revision allows it, an array of them (sampling).
+    ContentOrList(&'static [Kind]),
+}
+
+/// A kind of content block.
+#[derive(Debug)]
+pub struct Kind {
+    /// The value of `type`.
+    pub tag: &'static str,
+    /// Where it exists.
+    pub exists: Revisions,
+    /// Its other fields.
+    pub shape: &'static Shape,
+}
+
+impl Shape {
+    /// The row of a field, if there is one.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|f| f.name == name)
+    }
+
+    /// Whether a value of this shape can need a change for a peer of this revision; where not, it is passed
+    /// on unread.
+    pub fn concerns(&self, revision: Revision) -> bool {
+        self.concerns_within(revision, 4)
+    }
+
+    fn concerns_within(&self, revision: Revision, depth: u8) -> bool {
+        if depth == 0 {
+            return false;
+        }
+        let kinds = |kinds: &'static [Kind]| {
+            kinds
+                .iter()
+                .any(|k| !k.exists.contains(revision) || k.shape.concerns_within(revision, depth - 1))
+        };
+        self.fields.iter().any(|f| {
+            !f.exists.contains(revision)
+                || match f.opens {
+                    Opens::Nothing => false,
+                    Opens::Object(s) | Opens::List(s) | Opens::Map(s) => {
+                        s.concerns_within(revision, depth - 1)
+                    }
+                    Opens::Content(k) | Opens::Contents(k) => kinds(k),
+                    // Whether one block or several may stand here differs by revision.
+                    Opens::ContentOrList(_) => true,
+                }
+        })
+    }
+}
+
+/// An optional field that opens nothing.
+pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
+    Field { name, exists, required: Revisions::NONE, opens: Opens::Nothing }
+}
+
+/// A field that is required wherever it exists.
+pub(crate) const fn req(name: &'static str, exists: Revisions) -> Field {
+    Field { name, exists, required: exists, opens: Opens::Nothing }
+}
+
+impl Field {
+    /// The same field with something below it.
+    pub(crate) const fn opens(mut self, opens: Opens) -> Field {
+        self.opens = opens;
+        self
+    }
+
+    /// The same field, required in these revisions only.
+    pub(crate) const fn required(mut self, required: Revisions) -> Field {
+        self.required = required;
+        self
+    }
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what the tests with official peers need, into tests/*/node_modules and tests/peers/.venv. Run again it does nothing
+# unless a lock file changed. npm and pip use the configuration of the machine.
+#
+# Needs node >= 20, npm, and python3 >= 3.10 with venv. Set PYTHON to use another than the one in the PATH.
+set -euo pipefail
+
+tests=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python3}
+
+fail() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null ||
+  fail "node >= 20 is needed: install Node.js"
+command -v npm >/dev/null || fail "npm is needed: it comes with Node.js (Debian: apt install npm)"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
+  fail "python3 >= 3.10 is needed: install Python, or set PYTHON"
+# Debian has venv without what it needs to install pip.
+"$python" -c 'import venv, ensurepip' 2>/dev/null ||
+  fail "the Python module venv is needed (Debian, Ubuntu: apt install python3-venv)"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# quietly WHAT COMMAND...: its output is shown only when it fails.
+quietly() {
+  local what=$1
+  shift
+  echo "setup: $what"
+  "$@" >"$log" 2>&1 || {
+    cat "$log" >&2
+    fail "$what: failed"
+  }
+}
+
+# current STAMP FILES...: whether what is installed came from these files, and sets the value to stamp it with. The directory
+# is part of it: neither a venv nor a checkout that moved keeps working.
+current() {
+  local stamp=$1
+  shift
+  hash=$({ echo "$tests"; cat "$@"; } | cksum)
+  [ "$(cat "$stamp" 2>/dev/null)" = "$hash" ]
+}
+
+for part in suite peers; do
+  cd "$tests/$part"
+  # No package here needs its install scripts.
+  if ! current node_modules/.stamp package.json package-lock.json; then
+    quietly "tests/$part: npm ci" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    echo "$hash" >node_modules/.stamp
+  fi
+done
+
+cd "$tests/peers"
+# The Python that a venv was made from may have gone since.
+if ! current .venv/.stamp requirements.txt || ! .venv/bin/python -c '' 2>/dev/null; then
+  rm -rf .venv
+  quietly "tests/peers: python venv" "$python" -m venv .venv
+  quietly "tests/peers: pip install" .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+  echo "$hash" >.venv/.stamp
+fi
+echo "setup: tests are ready"
