@@ -80,7 +80,8 @@ pub(crate) fn modern(
     let answers = if method.row().asks { answers(&mut params)? } else { None };
     strip(&mut params, inner);
     let wants_progress = token.is_some();
-    let request = Request { method, params, answers, peer, wants_progress, events: EventSink::discard() };
+    let id = call.id.clone();
+    let request = Request { id, method, params, answers, peer, wants_progress, events: EventSink::discard() };
     Ok(Admitted { request, token })
 }
 

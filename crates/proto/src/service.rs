@@ -13,6 +13,7 @@ use crate::capability::{Capabilities, ClientCapabilities};
 use crate::level::Level;
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
+use crate::wire::Id;
 
 /// A future that a service returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -102,6 +103,8 @@ impl Principal {
 /// A request, complete in itself.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// The id that the peer gave it: for people and logs, unique to nobody.
+    pub id: Id,
     /// The method.
     pub method: Method,
     /// Its params, without what belongs to one hop: no progress token, no per-request keys, no answers.

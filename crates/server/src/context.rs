@@ -44,6 +44,11 @@ impl Cx {
         &self.0.arguments
     }
 
+    /// The id that the client gave the request, as JSON text: for logs. Other clients may use the same one.
+    pub fn id(&self) -> &str {
+        self.0.request.id.as_str()
+    }
+
     /// Who asks.
     pub fn peer(&self) -> &Peer {
         &self.0.request.peer

@@ -1,0 +1,21 @@
+//! The only crate with sockets, pipes and child processes: stdio and Streamable HTTP, accept and connect.
+//!
+//! It frames bytes, keeps the tables of sessions and calls, and drives the machines of [`proto`]; every rule of
+//! the protocol is theirs.
+
+pub mod client;
+mod error;
+pub mod http;
+mod line;
+mod pipe;
+mod sse;
+
+pub use error::TransportError;
+pub use line::{Line, Lines};
+pub use pipe::{serve_pipe, serve_stdio};
+pub use tokio_util::sync::CancellationToken;
+
+/// Whole events that wait for a slow reader before who makes them waits too.
+const BACKLOG: usize = 256;
+/// How long a running call may go on once the process is asked to end.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(10);

@@ -173,6 +173,7 @@ impl Session {
                     admit::strip(&mut params, inner);
                 }
                 let request = Box::new(Request {
+                    id: call.id.clone(),
                     method,
                     params,
                     answers: None,

@@ -1,0 +1,124 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// One endpoint for all your MCP servers, for clients of every protocol revision.
+#[derive(Parser, Debug)]
+#[command(
+    name = "dateline",
+    version,
+    about,
+    after_help = "Examples:
+  dateline serve                                      serve what is configured (or a demo) at http://127.0.0.1:4400/mcp
+  dateline serve --config ~/mcp.json                  serve the servers of a client's configuration
+  dateline list http://127.0.0.1:4400/mcp             list what a server offers
+  dateline call http://127.0.0.1:4400/mcp add a=40 b=2
+  dateline call -- npx -y @modelcontextprotocol/server-everything -- echo message=hi
+
+Exit codes: 0 done; 1 the server answered with an error; 2 wrong usage or configuration;
+3 a server cannot be started or reached; 4 the address cannot be listened on."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// What to log on stderr: error, warn, info, debug, trace, or a filter such as `gateway=debug`.
+    #[arg(long, global = true, value_name = "LEVEL", env = "DATELINE_LOG", default_value = "warn")]
+    pub(crate) log_level: String,
+
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Serve all configured servers, merged, over HTTP.
+    Serve(Serve),
+    /// Serve all configured servers, merged, over standard input and output: for clients that launch a command.
+    Stdio(Configured),
+    /// List the tools, resources and prompts of a server.
+    List(Target),
+    /// Call a tool of a server.
+    Call(Call),
+    /// Serve a demonstration of every feature.
+    Demo(Demo),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Configured {
+    /// Configuration in the form that desktop clients use: {"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}.
+    /// Comments are allowed. Default: $DATELINE_CONFIG, else dateline/config.json in the user's configuration
+    /// directory, else a demo.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Listen {
+    /// Address and port to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4400")]
+    pub(crate) listen: String,
+    /// Listen on an address that other machines reach, although nobody has to log in.
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    /// Largest message that is taken, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub(crate) max_message: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Demo {
+    /// Serve standard input and output instead of HTTP.
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+    #[command(flatten)]
+    pub(crate) listen: Listen,
+    /// Serve clients of one era only.
+    #[arg(long, value_enum)]
+    pub(crate) era: Option<EraArg>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum EraArg {
+    /// Those that open a session with initialize.
+    Legacy,
+    /// Those whose requests stand alone.
+    Modern,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Target {
+    /// A URL, or the name of a configured server.
+    #[arg(value_name = "TARGET", required_unless_present = "command")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    /// Where the server is one to be started: its command, behind `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Call {
+    /// A URL or the name of a configured server, the tool, and its arguments: `key=value` (a value that is JSON
+    /// is taken as such, anything else as text), or one JSON object. With `-- COMMAND ARGS` the server is
+    /// started, and the tool comes first.
+    #[arg(value_name = "TARGET TOOL [ARGS]", required = true)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    /// Where the server is one to be started: its command, behind `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}

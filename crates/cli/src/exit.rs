@@ -1,0 +1,47 @@
+//! How the program ends.
+
+use std::fmt;
+
+/// All went well.
+pub(crate) const DONE: u8 = 0;
+/// Wrong usage or configuration.
+pub(crate) const USAGE: u8 = 2;
+
+/// Why the program ends without having done what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server answered with an error.
+    Answer(String),
+    /// Wrong usage or configuration.
+    Usage(String),
+    /// A server cannot be started or reached.
+    Reach(String),
+    /// The address cannot be listened on.
+    Listen(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Failure {
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Answer(_) | Failure::Other(_) => 1,
+            Failure::Usage(_) => USAGE,
+            Failure::Reach(_) => 3,
+            Failure::Listen(_) => 4,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Answer(text)
+            | Failure::Usage(text)
+            | Failure::Reach(text)
+            | Failure::Listen(text)
+            | Failure::Other(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The program `dateline`.
+
+mod args;
+mod exit;
+mod serve;
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+use args::{Cli, Command};
+use exit::Failure;
+
+fn main() -> std::process::ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();
+        }
+    };
+    match run(cli) {
+        Ok(()) => exit::DONE.into(),
+        Err(failure) => {
+            eprintln!("dateline: {failure}");
+            failure.code().into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&cli.log_level)
+        .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::Other(format!("the runtime cannot start: {e}")))?;
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Demo(demo) => serve::demo(demo).await,
+            _ => Err(Failure::Usage("not yet".into())),
+        }
+    });
+    // Reading standard input cannot be interrupted; nothing that matters is left to wait for.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,350 @@
+//! What the official conformance suite calls, by the names that it asks for.
+
+use std::time::Duration;
+
+use dateline::{
+    Args, Content, Cx, Elicited, Error, Level, Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Result, Tool,
+    ToolResult,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Step;
+
+/// A red pixel.
+const PNG: &[u8] = &[
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2,
+    0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x08, 0xd7, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3,
+    1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+];
+/// A moment of silence.
+const WAV: &[u8] = b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x02\0\0\0\0\0";
+
+pub(crate) fn add(server: Step) -> Step {
+    prompts(resources(questions(legacy_questions(notices(plain(server))))))
+}
+
+fn plain(server: Step) -> Step {
+    server
+        .tool(Tool::new("test_simple_text", "Returns simple text.", || async {
+            "This is a simple text response for testing."
+        }))
+        .tool(Tool::new("test_image_content", "Returns an image.", || async { Content::image(PNG, "image/png") }))
+        .tool(Tool::new("test_audio_content", "Returns sound.", || async { Content::audio(WAV, "audio/wav") }))
+        .tool(Tool::new("test_embedded_resource", "Returns an embedded resource.", || async {
+            Content::resource(ResourceContents::text(
+                "test://embedded-resource",
+                "text/plain",
+                "This is an embedded resource content.",
+            ))
+        }))
+        .tool(Tool::new("test_multiple_content_types", "Returns text, an image and a resource.", || async {
+            vec![
+                Content::text("Multiple content types test:"),
+                Content::image(PNG, "image/png"),
+                Content::resource(ResourceContents::text(
+                    "test://mixed-content-resource",
+                    "application/json",
+                    r#"{"test":"data","value":123}"#,
+                )),
+            ]
+        }))
+        .tool(Tool::new("test_error_handling", "Returns an error.", || async {
+            ToolResult::error("This tool intentionally returns an error for testing")
+        }))
+        .tool(
+            Tool::new("json_schema_2020_12_tool", "Has a schema that uses much of JSON Schema 2020-12.", |cx: Cx| async move {
+                format!("JSON Schema 2020-12 tool called with: {}", cx.arguments().as_str())
+            })
+            .input(&schema_2020_12()),
+        )
+        .tool(
+            Tool::new("test_custom_header", "Takes a parameter that HTTP mirrors in a header.", |cx: Cx| async move {
+                cx.arguments().as_str().to_owned()
+            })
+            .input(&json!({
+                "type": "object",
+                "properties": {"value": {"type": "string", "x-mcp-header": "Value"}},
+                "required": ["value"],
+            })),
+        )
+}
+
+fn schema_2020_12() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+            },
+        },
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+        "additionalProperties": false,
+    })
+}
+
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+fn notices(server: Step) -> Step {
+    server
+        .tool(Tool::new("test_tool_with_logging", "Logs three messages.", |cx: Cx| async move {
+            cx.log(Level::Info, None, "Tool execution started").await;
+            pause().await;
+            cx.log(Level::Info, None, "Tool processing data").await;
+            pause().await;
+            cx.log(Level::Info, None, "Tool execution completed").await;
+            "Tool with logging executed successfully"
+        }))
+        .tool(Tool::new("test_logging_tool", "Logs one message, where it is wanted.", |cx: Cx| async move {
+            cx.log(Level::Info, None, "A log message").await;
+            "logged"
+        }))
+        .tool(Tool::new("test_tool_with_progress", "Reports progress.", |cx: Cx| async move {
+            cx.progress(0.0, Some(100.0), Some("Started")).await;
+            pause().await;
+            cx.progress(50.0, Some(100.0), Some("Half way")).await;
+            pause().await;
+            cx.progress(100.0, Some(100.0), Some("Completed")).await;
+            "Tool with progress executed successfully"
+        }))
+        .tool(Tool::new("test_trigger_tool_change", "Announces a changed list of tools.", |cx: Cx| async move {
+            cx.server().tools_changed();
+            "announced"
+        }))
+        .tool(Tool::new("test_trigger_prompt_change", "Announces a changed list of prompts.", |cx: Cx| async move {
+            cx.server().prompts_changed();
+            "announced"
+        }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Prompted {
+    prompt: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Message {
+    message: String,
+}
+
+fn text_message(text: &str) -> Value {
+    json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "maxTokens": 100})
+}
+
+/// What a user did with a form, in words.
+fn said(elicited: &Elicited) -> String {
+    match elicited {
+        Elicited::Accepted(content) => format!("action=accept, content={content}"),
+        Elicited::Declined => "action=decline".to_owned(),
+        Elicited::Cancelled => "action=cancel".to_owned(),
+    }
+}
+
+fn legacy_questions(server: Step) -> Step {
+    server
+        .tool(Tool::new("test_sampling", "Asks the client's model.", |Args(args): Args<Prompted>, cx: Cx| async move {
+            let sampled = cx.sample("sampling", &text_message(&args.prompt)).await?;
+            Ok::<_, Error>(format!("LLM response: {}", sampled.text()))
+        }))
+        .tool(Tool::new("test_elicitation", "Asks the user.", |Args(args): Args<Message>, cx: Cx| async move {
+            let form = json!({
+                "type": "object",
+                "properties": {
+                    "username": {"type": "string", "description": "User's response"},
+                    "email": {"type": "string", "description": "User's email address"},
+                },
+                "required": ["username", "email"],
+            });
+            let elicited = cx.elicit("elicitation", &args.message, &form).await?;
+            Ok::<_, Error>(format!("User response: {}", said(&elicited)))
+        }))
+        .tool(Tool::new("test_elicitation_sep1034_defaults", "Asks with defaults.", |cx: Cx| async move {
+            let form = json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "default": "John Doe"},
+                    "age": {"type": "integer", "default": 30},
+                    "score": {"type": "number", "default": 95.5},
+                    "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+                    "verified": {"type": "boolean", "default": true},
+                },
+                "required": [],
+            });
+            let elicited = cx.elicit("defaults", "Please review the defaults", &form).await?;
+            Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
+        }))
+        .tool(Tool::new("test_elicitation_sep1330_enums", "Asks for choices.", |cx: Cx| async move {
+            let titled = json!([
+                {"const": "value1", "title": "First Option"},
+                {"const": "value2", "title": "Second Option"},
+                {"const": "value3", "title": "Third Option"},
+            ]);
+            let plain = json!(["option1", "option2", "option3"]);
+            let form = json!({
+                "type": "object",
+                "properties": {
+                    "untitledSingle": {"type": "string", "enum": plain},
+                    "titledSingle": {"type": "string", "oneOf": titled},
+                    "legacyEnum": {
+                        "type": "string",
+                        "enum": ["opt1", "opt2", "opt3"],
+                        "enumNames": ["Option One", "Option Two", "Option Three"],
+                    },
+                    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": plain}},
+                    "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+                },
+                "required": [],
+            });
+            let elicited = cx.elicit("enums", "Please choose", &form).await?;
+            Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
+        }))
+}
+
+fn name_form() -> Value {
+    json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+}
+
+fn ok_form() -> Value {
+    json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+}
+
+async fn name_of(cx: &Cx, key: &str) -> Result<String> {
+    Ok(match cx.elicit(key, "What is your name?", &name_form()).await? {
+        Elicited::Accepted(content) => content["name"].as_str().unwrap_or_default().to_owned(),
+        other => said(&other),
+    })
+}
+
+fn questions(server: Step) -> Step {
+    server
+        .tool(Tool::new("test_missing_capability", "Cannot go on without sampling.", |cx: Cx| async move {
+            let sampled = cx.sample("needed", &text_message("Say something.")).await?;
+            Ok::<_, Error>(sampled.text())
+        }))
+        .tool(Tool::new("test_streaming_elicitation", "Asks for a name.", |cx: Cx| async move {
+            Ok::<_, Error>(format!("Hello, {}!", name_of(&cx, "user_name").await?))
+        }))
+        .tool(Tool::new("test_input_required_result_elicitation", "Asks for a name.", |cx: Cx| async move {
+            Ok::<_, Error>(format!("Hello, {}!", name_of(&cx, "user_name").await?))
+        }))
+        .tool(Tool::new("test_input_required_result_sampling", "Asks for a capital.", |cx: Cx| async move {
+            let sampled = cx.sample("capital_question", &text_message("What is the capital of France?")).await?;
+            Ok::<_, Error>(sampled.text())
+        }))
+        .tool(Tool::new("test_input_required_result_list_roots", "Asks for roots.", |cx: Cx| async move {
+            let roots = cx.list_roots("client_roots").await?;
+            Ok::<_, Error>(format!("{} roots: {}", roots.len(), Value::from(roots)))
+        }))
+        .tool(Tool::new("test_input_required_result_request_state", "Keeps state while it asks.", |cx: Cx| async move {
+            cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+            Ok::<_, Error>("state-ok")
+        }))
+        .tool(Tool::new("test_input_required_result_tampered_state", "Refuses changed state.", |cx: Cx| async move {
+            cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+            Ok::<_, Error>("state-ok")
+        }))
+        .tool(Tool::new("test_input_required_result_multiple_inputs", "Asks three things at once.", |cx: Cx| async move {
+            let question = text_message("Write a greeting.");
+            let (name, greeting, roots) = futures_util::join!(
+                name_of(&cx, "user_name"),
+                cx.sample("greeting", &question),
+                cx.list_roots("client_roots")
+            );
+            Ok::<_, Error>(format!("{}: {} ({} roots)", name?, greeting?.text(), roots?.len()))
+        }))
+        .tool(Tool::new("test_input_required_result_multi_round", "Asks twice.", |cx: Cx| async move {
+            let name = name_of(&cx, "step1").await?;
+            let color = json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
+            let color = cx.elicit("step2", "What is your favourite colour?", &color).await?;
+            Ok::<_, Error>(format!("{name}: {}", said(&color)))
+        }))
+        .tool(Tool::new("test_input_required_result_capabilities", "Asks what the client can answer.", |cx: Cx| async move {
+            let can = &cx.peer().capabilities;
+            let mut told = Vec::new();
+            if can.elicitation_form() {
+                told.push(name_of(&cx, "user_name").await?);
+            }
+            if can.sampling() {
+                told.push(cx.sample("capital_question", &text_message("What is the capital of France?")).await?.text());
+            }
+            Ok::<_, Error>(told.join("; "))
+        }))
+}
+
+fn resources(server: Step) -> Step {
+    server
+        .resource(
+            Resource::fixed(
+                "Static Text",
+                ResourceContents::text("test://static-text", "text/plain", "This is the content of the static text resource."),
+            )
+            .with("description", "A text that never changes."),
+        )
+        .resource(
+            Resource::fixed("Static Binary", ResourceContents::blob("test://static-binary", "image/png", PNG))
+                .with("description", "A picture that never changes."),
+        )
+        .resource(
+            Resource::fixed("Watched", ResourceContents::text("test://watched-resource", "text/plain", "Watch me."))
+                .with("description", "Sends an update when touch_resource names it."),
+        )
+        .template(
+            ResourceTemplate::new("test://template/{id}/data", "Template", |vars, _| async move {
+                let data = json!({"id": vars.get("id"), "templateTest": true, "data": format!("Data for ID: {}", vars.get("id"))});
+                Ok(Some(vec![ResourceContents::text(&vars.uri, "application/json", data.to_string())]))
+            })
+            .with("description", "Data by id.")
+            .with("mimeType", "application/json")
+            .complete("id", |typed| (1..=3).map(|n| format!("{typed}{n}")).collect()),
+        )
+}
+
+fn prompts(server: Step) -> Step {
+    server
+        .prompt(Prompt::new("test_simple_prompt", "A prompt without arguments.", |_, _| async {
+            Ok(Messages::new().user("This is a simple prompt for testing."))
+        }))
+        .prompt(
+            Prompt::new("test_prompt_with_arguments", "A prompt with two arguments.", |arguments, _| async move {
+                let value = |name: &str| arguments.get(name).cloned().unwrap_or_default();
+                Ok(Messages::new()
+                    .user(format!("Prompt with arguments: arg1='{}', arg2='{}'", value("arg1"), value("arg2"))))
+            })
+            .argument("arg1", "First test argument", true)
+            .complete(|typed| ["test", "testing", "tested"].iter().filter(|v| v.starts_with(typed)).map(|v| (*v).to_owned()).collect())
+            .argument("arg2", "Second test argument", true),
+        )
+        .prompt(
+            Prompt::new("test_prompt_with_embedded_resource", "A prompt with a resource in it.", |arguments, _| async move {
+                let uri = arguments.get("resourceUri").cloned().unwrap_or_default();
+                Ok(Messages::new()
+                    .user(Content::resource(ResourceContents::text(&uri, "text/plain", "Embedded resource content for testing.")))
+                    .user("Please process the embedded resource above."))
+            })
+            .argument("resourceUri", "URI of the resource to embed", true),
+        )
+        .prompt(Prompt::new("test_prompt_with_image", "A prompt with an image in it.", |_, _| async {
+            Ok(Messages::new().user(Content::image(PNG, "image/png")).user("Please analyze the image above."))
+        }))
+        .prompt(Prompt::new("test_input_required_result_prompt", "A prompt that asks first.", |_, cx| async move {
+            let form = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
+            let context = cx.elicit("user_context", "What context should the prompt use?", &form).await?;
+            Ok(Messages::new().user(format!("Use this context: {}", said(&context))))
+        }))
+}

@@ -1,0 +1,90 @@
+//! What is checked before a request is read: where it comes from, and in which forms it talks.
+
+use http::{HeaderMap, StatusCode, header};
+use url::Url;
+
+use super::{Options, Refusal};
+
+/// The forms of answer that a client takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accept {
+    pub(crate) json: bool,
+    pub(crate) stream: bool,
+}
+
+/// Refuses foreign hosts and origins.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-&-endpoint>
+pub(crate) fn check(headers: &HeaderMap, options: &Options) -> Result<(), Refusal> {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    if let Some(allowed) = &options.hosts {
+        let named = host.map(without_port);
+        if !named.is_some_and(|host| allowed.iter().any(|a| a.eq_ignore_ascii_case(host))) {
+            return Err(Refusal::plain(StatusCode::FORBIDDEN, "this endpoint is not served under that Host"));
+        }
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let known = origins.next().is_none() && origin.to_str().is_ok_and(|origin| admitted(origin, host, options));
+    if known { Ok(()) } else { Err(Refusal::plain(StatusCode::FORBIDDEN, "pages of that Origin may not call this endpoint")) }
+}
+
+fn admitted(origin: &str, host: Option<&str>, options: &Options) -> bool {
+    if options.origins.iter().any(|allowed| allowed == origin) {
+        return true;
+    }
+    // Its own pages: the origin's authority is the one that was asked.
+    let Ok(url) = Url::parse(origin) else { return false };
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    matches!(url.scheme(), "http" | "https") && authority.is_some() && authority == host
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(at) if host[at + 1..].bytes().all(|b| b.is_ascii_digit()) => &host[..at],
+        _ => host,
+    }
+}
+
+/// Which forms of answer the client takes.
+pub(crate) fn accept(headers: &HeaderMap) -> Result<Accept, Refusal> {
+    let mut accept = Accept { json: false, stream: false };
+    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return Ok(Accept { json: true, stream: true });
+    }
+    for value in values.flat_map(|v| v.to_str().unwrap_or_default().split(',')) {
+        let mut parts = value.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+        if parts.any(|parameter| parameter.replace(' ', "") == "q=0") {
+            continue;
+        }
+        match kind.as_str() {
+            "*/*" => accept = Accept { json: true, stream: true },
+            "application/json" | "application/*" => accept.json = true,
+            "text/event-stream" | "text/*" => accept.stream = true,
+            _ => {}
+        }
+    }
+    if accept.json || accept.stream {
+        return Ok(accept);
+    }
+    let why = "the Accept header must admit application/json, text/event-stream, or both";
+    Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, why))
+}
+
+/// Refuses bodies that are not JSON.
+pub(crate) fn content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let mut parts = value.split(';').map(str::trim);
+    let json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    let utf8 = parts
+        .filter_map(|parameter| parameter.split_once('='))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("charset"))
+        .all(|(_, charset)| charset.trim_matches('"').eq_ignore_ascii_case("utf-8"));
+    if json && utf8 {
+        return Ok(());
+    }
+    let why = "the Content-Type must be application/json, in UTF-8";
+    Err(Refusal::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+}

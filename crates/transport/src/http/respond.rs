@@ -1,0 +1,73 @@
+//! The response to a POST: one JSON object, or an event stream.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use http::{HeaderValue, Response, StatusCode, header};
+
+use super::door::Accept;
+use super::json;
+use crate::sse;
+
+/// A message of a call.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// More will follow.
+    Part(Bytes),
+    /// The last one, with the status for an answer that consists of it alone.
+    Last(StatusCode, Bytes),
+}
+
+/// The messages of a call.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Frame> + Send>>;
+
+/// Answers with one JSON object where the call has nothing else to say, and with an event stream where it has,
+/// or where it takes longer than a quiet connection should. Dropping the response drops the frames.
+pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Duration) -> Response<Body> {
+    if !accept.stream {
+        // The client takes one object only: what goes before the answer is not for it.
+        while let Some(frame) = frames.next().await {
+            if let Frame::Last(status, bytes) = frame {
+                return json(status, bytes);
+            }
+        }
+        return gone();
+    }
+    match tokio::time::timeout(keep_alive, frames.next()).await {
+        Ok(None) => gone(),
+        Ok(Some(Frame::Last(status, bytes))) if accept.json => json(status, bytes),
+        Ok(Some(frame)) => events(Box::pin(stream::iter([frame]).chain(frames)), keep_alive),
+        Err(_) => events(frames, keep_alive),
+    }
+}
+
+/// The call was given up without an answer.
+fn gone() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// An event stream of frames.
+pub(crate) fn events(frames: Frames, keep_alive: Duration) -> Response<Body> {
+    let state = Some(frames);
+    let body = stream::unfold(state, move |state| async move {
+        let mut frames = state?;
+        match tokio::time::timeout(keep_alive, frames.next()).await {
+            Ok(None) => None,
+            Ok(Some(Frame::Part(bytes))) => Some((sse::event(bytes), Some(frames))),
+            Ok(Some(Frame::Last(_, bytes))) => Some((sse::event(bytes), None)),
+            Err(_) => Some((Bytes::from_static(sse::KEEP_ALIVE), Some(frames))),
+        }
+    });
+    let mut response = Response::new(Body::from_stream(body.map(Ok::<_, Infallible>)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

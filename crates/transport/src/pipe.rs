@@ -1,0 +1,209 @@
+//! Serves one pipe: standard streams, or any pair of byte streams.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{AbortHandle, Abortable, Aborted};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use proto::edge::{CallKey, Output, Pipe, Served};
+use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Rejection, wire};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio_stream::StreamMap;
+use tokio_util::sync::CancellationToken;
+
+use crate::line::{Line, Lines};
+use crate::{BACKLOG, GRACE};
+
+/// Serves standard input and output until the input ends or `shutdown` is cancelled.
+///
+/// # Errors
+/// When reading or writing fails.
+pub async fn serve_stdio(served: Arc<Served>, shutdown: CancellationToken) -> io::Result<()> {
+    serve_pipe(tokio::io::stdin(), tokio::io::stdout(), served, shutdown).await
+}
+
+/// How a piece of work ended.
+enum Done {
+    Answered(Result<Answer, Rejection>),
+    Listening(Result<Listening, Rejection>),
+}
+
+type Work = Abortable<BoxFuture<'static, (CallKey, Done)>>;
+
+struct Driver {
+    pipe: Pipe,
+    served: Arc<Served>,
+    work: FuturesUnordered<Work>,
+    handles: HashMap<CallKey, AbortHandle>,
+    changes: StreamMap<CallKey, BoxStream<Option<Change>>>,
+    events: (async_channel::Sender<(CallKey, Event)>, async_channel::Receiver<(CallKey, Event)>),
+    out: mpsc::Sender<Bytes>,
+}
+
+/// Serves a pair of byte streams. All calls of the pipe are polled by this one future: no task is spawned for a
+/// message, and dropping the future ends everything.
+///
+/// When the input ends, calls that have their answer are still answered, the others are cancelled.
+///
+/// # Errors
+/// When reading or writing fails.
+pub async fn serve_pipe(
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    served: Arc<Served>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let (out, queue) = mpsc::channel(BACKLOG);
+    let driver = Driver {
+        pipe: Pipe::new(Arc::clone(&served)),
+        work: FuturesUnordered::new(),
+        handles: HashMap::new(),
+        changes: StreamMap::new(),
+        events: async_channel::bounded(BACKLOG),
+        served,
+        out,
+    };
+    let (read, written) = tokio::join!(driver.run(reader, shutdown), write(writer, queue));
+    read.and(written)
+}
+
+/// Writes queued messages, a line each, and flushes when there are no more.
+async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Bytes>) -> io::Result<()> {
+    while let Some(first) = queue.recv().await {
+        let mut next = Some(first);
+        while let Some(message) = next {
+            let mut line = Vec::with_capacity(message.len() + 1);
+            line.extend_from_slice(&wire::one_line(message));
+            line.push(b'\n');
+            writer.write_all(&line).await?;
+            next = queue.try_recv().ok();
+        }
+        writer.flush().await?;
+    }
+    Ok(())
+}
+
+impl Driver {
+    async fn run(mut self, reader: impl AsyncRead + Unpin, shutdown: CancellationToken) -> io::Result<()> {
+        let mut lines = Lines::new(reader, self.served.limits.message);
+        let mut deadline = None;
+        loop {
+            if deadline.is_some() && self.pipe.in_flight() == 0 {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled(), if deadline.is_none() => {
+                    deadline = Some(tokio::time::Instant::now() + GRACE);
+                    for key in self.pipe.listens() {
+                        let outputs = self.pipe.ended(key);
+                        self.apply(outputs).await;
+                    }
+                }
+                Ok((key, event)) = self.events.1.recv() => {
+                    let outputs = self.pipe.event(key, event);
+                    self.apply(outputs).await;
+                }
+                Some(done) = self.work.next(), if !self.work.is_empty() => self.done(done).await,
+                Some((key, change)) = self.changes.next(), if !self.changes.is_empty() => {
+                    let outputs = match change {
+                        Some(change) => self.pipe.changed(key, &change),
+                        None => self.pipe.ended(key),
+                    };
+                    self.apply(outputs).await;
+                }
+                line = lines.next() => match line? {
+                    None => break,
+                    Some(Line::TooLong) => {
+                        let output = self.pipe.too_long();
+                        self.apply(vec![output]).await;
+                    }
+                    Some(Line::Message(bytes)) => {
+                        let outputs = self.pipe.receive(bytes);
+                        self.apply(outputs).await;
+                    }
+                },
+                () = until(deadline), if deadline.is_some() => break,
+                () = self.out.closed() => break,
+            }
+        }
+        // What is ready is owed; the rest is cancelled by dropping it.
+        while let Some(Some(done)) = self.work.next().now_or_never() {
+            self.done(done).await;
+        }
+        for key in self.pipe.listens() {
+            let outputs = self.pipe.ended(key);
+            self.apply(outputs).await;
+        }
+        Ok(())
+    }
+
+    async fn done(&mut self, done: Result<(CallKey, Done), Aborted>) {
+        let Ok((key, done)) = done else { return };
+        // What happened before the answer goes out before it.
+        while let Ok((key, event)) = self.events.1.try_recv() {
+            let outputs = self.pipe.event(key, event);
+            self.apply(outputs).await;
+        }
+        self.handles.remove(&key);
+        let outputs = match done {
+            Done::Answered(answer) => self.pipe.answered(key, answer),
+            Done::Listening(Ok(listening)) => {
+                let ended = stream::once(std::future::ready(None));
+                self.changes.insert(key, Box::pin(listening.changes.map(Some).chain(ended)));
+                self.pipe.listening(key, Ok(listening.honoured))
+            }
+            Done::Listening(Err(rejection)) => self.pipe.listening(key, Err(rejection)),
+        };
+        self.apply(outputs).await;
+    }
+
+    async fn apply(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Reply(bytes) | Output::Send(_, bytes) | Output::Push(bytes) => {
+                    // It fails when nobody reads any more, which ends the loop.
+                    let _ = self.out.send(bytes).await;
+                }
+                Output::Start(key, mut request) => {
+                    request.events = EventSink::new(key, self.events.0.clone());
+                    let served = Arc::clone(&self.served);
+                    self.start(key, Box::pin(async move {
+                        (key, Done::Answered(served.service.call(*request).await))
+                    }));
+                }
+                Output::Listen(key, filter, peer) => {
+                    let served = Arc::clone(&self.served);
+                    self.start(key, Box::pin(async move {
+                        (key, Done::Listening(served.service.listen(filter, peer).await))
+                    }));
+                }
+                Output::Drop(key) => {
+                    self.changes.remove(&key);
+                    if let Some(handle) = self.handles.remove(&key) {
+                        handle.abort();
+                    }
+                }
+                Output::Finish(key) => {
+                    self.changes.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, key: CallKey, work: BoxFuture<'static, (CallKey, Done)>) {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.handles.insert(key, handle);
+        self.work.push(Abortable::new(work, registration));
+    }
+}
+
+async fn until(deadline: Option<tokio::time::Instant>) {
+    if let Some(deadline) = deadline {
+        tokio::time::sleep_until(deadline).await;
+    }
+}
