@@ -20,6 +20,7 @@ mod rejection;
 mod service;
 pub mod stream;
 pub mod upstream;
+mod watch;
 pub mod wire;
 
 pub use capability::{Capabilities, ClientCapabilities};
@@ -30,3 +31,4 @@ pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink, Filter, Interim,
     Listening, Mirror, Peer, Principal, Request, Service,
 };
+pub use watch::Watchers;

@@ -9,7 +9,7 @@ use bytestring::ByteString;
 use futures_util::FutureExt as _;
 use proto::{
     Answer, Answers, BoxFuture, CacheHint, Capabilities, Change, Description, Filter, Interim, Listening, Mirror, Object,
-    Peer, Raw, Rejection, Request, Service,
+    Peer, Raw, Rejection, Request, Service, Watchers,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -23,7 +23,6 @@ use crate::prompt::Prompt;
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
 use crate::seal::{Keys, ProcessKey, Sealer, SystemClock};
 use crate::tool::{self, Tool};
-use crate::watch::Watchers;
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);

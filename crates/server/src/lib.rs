@@ -15,7 +15,6 @@ mod engine;
 mod schema;
 mod template;
 mod tool;
-mod watch;
 
 pub use content::{Content, ResourceContents, ToolResult};
 pub use context::{Cx, Elicited, Sampled};
@@ -27,4 +26,3 @@ pub use resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler,
 pub use schema::Validator;
 pub use template::Template;
 pub use tool::Tool;
-pub use watch::Watchers;

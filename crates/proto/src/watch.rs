@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use proto::{BoxStream, Change, Filter};
+use crate::service::{BoxStream, Change, Filter};
 
 /// How many changes may wait for a listener before it is let go.
 const BACKLOG: usize = 256;

@@ -1,0 +1,237 @@
+//! A server behind a pipe: found out by a probe, then spoken to in its own way.
+//!
+//! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility>
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::legacy::client::Session;
+use proto::modern::client::Calls;
+use proto::upstream::Edge;
+use proto::wire::{self, Id, Message};
+use proto::{Capabilities, CacheHint, Description, Object, Raw, Rejection};
+use spec::{Code, Era, Method, Revision, Revisions, meta};
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::process::{self, Program};
+use super::{Client, Found, Link, Settings, Shared};
+use crate::line::{Line, Lines};
+use crate::{BACKLOG, TransportError};
+
+const PROBE: u64 = 1;
+const INITIALIZE: u64 = 2;
+
+/// Starts a program and finds out what it speaks.
+pub(super) async fn start(program: &Program, settings: Settings) -> Result<Client, TransportError> {
+    match attempt(program, &settings, true).await {
+        // Some legacy servers end at the first message that is not a handshake.
+        Err(TransportError::Closed(_)) => attempt(program, &settings, false).await,
+        outcome => outcome,
+    }
+}
+
+async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<Client, TransportError> {
+    let gone = CancellationToken::new();
+    let (streams, keeper) = process::start(program, &gone)?;
+    let (out, queue) = mpsc::channel(BACKLOG);
+    tokio::spawn(write(streams.stdin, queue, gone.clone()));
+    let mut lines = Lines::new(streams.stdout, settings.limits.message);
+    let found = tokio::time::timeout(settings.connect, find_out(&mut lines, &out, settings, probe)).await;
+    let found = match found {
+        Ok(Ok(found)) => found,
+        failed => {
+            gone.cancel();
+            drop(out);
+            keeper.ended().await;
+            return Err(match failed {
+                Ok(Err(TransportError::Closed(_))) => TransportError::Closed(keeper.last_words()),
+                Ok(Err(error)) => error,
+                _ => TransportError::Timeout(settings.connect),
+            });
+        }
+    };
+    let link = Link::Pipe { out, keeper: Some(keeper) };
+    let client = Client::new(found, link, settings.clone(), gone);
+    tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), program.name.clone()));
+    Ok(client)
+}
+
+/// Writes queued messages, a line each, until nobody sends any more or the server is to go.
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: CancellationToken) {
+    let writing = async {
+        while let Some(message) = queue.recv().await {
+            let mut line = wire::one_line(message).to_vec();
+            line.push(b'\n');
+            if stdin.write_all(&line).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => {}
+        () = gone.cancelled() => {}
+    }
+}
+
+/// Reads what the server sends until it ends, and then ends all that waits for it.
+async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: CancellationToken, name: String) {
+    loop {
+        let line = tokio::select! {
+            () = gone.cancelled() => break,
+            line = lines.next() => line,
+        };
+        let Some(strong) = shared.upgrade() else { break };
+        match line {
+            Ok(Some(Line::Message(bytes))) => match wire::read(bytes, &strong.settings.limits) {
+                Ok(message) => {
+                    let messages = strong.receive(message, None);
+                    // Only answers to the server's own questions; waiting for room could wait for the server.
+                    strong.send_later(messages);
+                }
+                Err(_) => tracing::debug!(server = name, "a line on stdout is no message and was skipped"),
+            },
+            Ok(Some(Line::TooLong)) => tracing::warn!(server = name, "a line on stdout is over the limit and was skipped"),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    if let Some(shared) = shared.upgrade() {
+        // A moment for the last words to arrive.
+        if let Link::Pipe { keeper: Some(keeper), .. } = &shared.link {
+            let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
+            shared.end(&format!("the server {name} ended{}", keeper.last_words()));
+        }
+    }
+    gone.cancel();
+}
+
+/// What a server said to the probe or the handshake.
+enum Said {
+    Modern(Box<Found>),
+    /// It is modern, but speaks other revisions.
+    Other(Vec<String>),
+    Legacy,
+    Initialized(Result<Raw, Raw>),
+}
+
+/// Asks a server what it speaks.
+async fn find_out<R: AsyncRead + Unpin>(
+    lines: &mut Lines<R>,
+    out: &mpsc::Sender<Bytes>,
+    settings: &Settings,
+    probe: bool,
+) -> Result<Found, TransportError> {
+    let closed = |_| TransportError::Closed(String::new());
+    let mut modern = None;
+    if probe {
+        let revision = Revision::LATEST_MODERN;
+        let params = Calls::discover(revision, &settings.introduction);
+        out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params)).await.map_err(closed)?;
+        match tokio::time::timeout(settings.probe, hear(lines, settings)).await {
+            Ok(Ok(Said::Modern(found))) => return Ok(*found),
+            Ok(Ok(Said::Other(supported))) => only_legacy(&supported)?,
+            Ok(Ok(Said::Legacy | Said::Initialized(_))) | Err(_) => {}
+            Ok(Err(error)) => return Err(error),
+        }
+    }
+    let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
+    out.send(wire::request(&Id::number(INITIALIZE), Method::Initialize.wire(), &params)).await.map_err(closed)?;
+    loop {
+        match hear(lines, settings).await? {
+            // A slow server: what it says to the probe counts only where it refuses the handshake.
+            Said::Modern(found) => modern = Some(found),
+            Said::Other(_) | Said::Legacy => {}
+            Said::Initialized(outcome) => {
+                return match (Session::open(outcome), modern) {
+                    (Ok((session, description, initialized)), _) => {
+                        out.send(initialized).await.map_err(closed)?;
+                        Ok(Found { edge: Edge::Legacy(session), description })
+                    }
+                    (Err(_), Some(found)) => Ok(*found),
+                    (Err(why), None) => Err(TransportError::Protocol(format!("the server refuses to be opened: {why}"))),
+                };
+            }
+        }
+    }
+}
+
+/// A modern server of other revisions may still open sessions.
+pub(super) fn only_legacy(supported: &[String]) -> Result<(), TransportError> {
+    let legacy = supported.iter().filter_map(|name| Revision::parse(name)).any(|r| r.era() == Era::Legacy);
+    if legacy {
+        return Ok(());
+    }
+    Err(TransportError::Protocol(format!(
+        "the server speaks {} only, which is not known here",
+        supported.join(", ")
+    )))
+}
+
+/// Reads until the server says something to the point. Banners and other rubbish are skipped.
+async fn hear<R: AsyncRead + Unpin>(lines: &mut Lines<R>, settings: &Settings) -> Result<Said, TransportError> {
+    loop {
+        let line = lines.next().await.map_err(|_| TransportError::Closed(String::new()))?;
+        let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
+        let Line::Message(bytes) = line else { continue };
+        let Ok(Message::Response { id: Some(id), outcome }) = wire::read(bytes, &settings.limits) else { continue };
+        match id.as_number() {
+            Some(INITIALIZE) => return Ok(Said::Initialized(outcome)),
+            Some(PROBE) => return Ok(probed(outcome, settings)),
+            _ => {}
+        }
+    }
+}
+
+fn probed(outcome: Result<Raw, Raw>, settings: &Settings) -> Said {
+    match discovered(&outcome, settings) {
+        Some(Ok(found)) => Said::Modern(Box::new(found)),
+        Some(Err(supported)) => Said::Other(supported),
+        None => Said::Legacy,
+    }
+}
+
+/// Reads the answer to `server/discover`: a modern server, a modern server of other revisions, or `None`:
+/// anything else, which is a legacy server.
+pub(super) fn discovered(outcome: &Result<Raw, Raw>, settings: &Settings) -> Option<Result<Found, Vec<String>>> {
+    match outcome {
+        Ok(result) => {
+            let result = result.object().ok()?;
+            let versions: Vec<String> = result.get("supportedVersions")?.read().ok()?;
+            Some(match common(&versions) {
+                Some(revision) => Ok(modern(revision, &result, settings)),
+                None => Err(versions),
+            })
+        }
+        Err(error) => {
+            let error = error.object().ok()?;
+            let code = Code::parse(error.get("code")?.as_str().parse().ok()?)?;
+            let modern_only = code.exists().and(Revisions::LEGACY) == Revisions::NONE;
+            let supported = || -> Option<Vec<String>> { error.get("data")?.object().ok()?.get("supported")?.read().ok() };
+            modern_only.then(|| Err(supported().unwrap_or_default()))
+        }
+    }
+}
+
+fn common(versions: &[String]) -> Option<Revision> {
+    let found = Revision::ALL.into_iter().filter(|r| r.era() == Era::Modern);
+    found.into_iter().find(|r| versions.iter().any(|v| v == r.as_str()))
+}
+
+fn modern(revision: Revision, result: &Object, settings: &Settings) -> Found {
+    let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
+    let description = Description {
+        identity: object(meta::META).get(meta::SERVER_INFO).and_then(|raw| raw.object().ok()).unwrap_or_default(),
+        capabilities: Capabilities::read(&object("capabilities")),
+        instructions: result.string("instructions").map(|text| text.to_string()),
+        hint: CacheHint::default(),
+    };
+    Found { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
+}
+
+/// The reason of a rejection, as a transport's error.
+pub(super) fn refused(why: &Rejection) -> TransportError {
+    TransportError::Protocol(format!("the server refuses to be opened: {why}"))
+}
