@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   dateline serve --config ~/mcp.json                  serve the servers of a client's configuration
   dateline list http://127.0.0.1:4400/mcp             list what a server offers
   dateline call http://127.0.0.1:4400/mcp add a=40 b=2
-  dateline call -- npx -y @modelcontextprotocol/server-everything -- echo message=hi
+  dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
 
 Exit codes: 0 done; 1 the server answered with an error; 2 wrong usage or configuration;
 3 a server cannot be started or reached; 4 the address cannot be listened on."

@@ -1,6 +1,8 @@
 //! The program `dateline`.
 
 mod args;
+mod client;
+mod config;
 mod exit;
 mod serve;
 
@@ -37,8 +39,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .map_err(|e| Failure::Other(format!("the runtime cannot start: {e}")))?;
     let outcome = runtime.block_on(async {
         match cli.command {
-            Command::Demo(demo) => serve::demo(demo).await,
-            _ => Err(Failure::Usage("not yet".into())),
+            Command::Serve(args) => serve::serve(args).await,
+            Command::Stdio(args) => serve::stdio(args).await,
+            Command::List(args) => client::list(args, cli.json).await,
+            Command::Call(args) => client::call(args, cli.json).await,
+            Command::Demo(args) => serve::demo(args).await,
         }
     });
     // Reading standard input cannot be interrupted; nothing that matters is left to wait for.

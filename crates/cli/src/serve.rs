@@ -1,11 +1,53 @@
 //! `dateline serve`, `dateline stdio` and `dateline demo`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use dateline::{CancellationToken, Http, HttpOptions, Limits, Revisions};
+use gateway::{Gateway, Target};
+use transport::client::Settings;
 
-use crate::args::{Demo, EraArg, Listen};
+use crate::args::{Configured, Demo, EraArg, Listen, Serve};
+use crate::config;
 use crate::exit::Failure;
+
+/// `dateline serve`.
+pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
+    let gateway = gateway(&args.configured)?;
+    let shutdown = on_signal()?;
+    let http = Http::new(gateway.clone()).limits(limits(&args.listen));
+    let what = match gateway.status().len() {
+        _ if gateway.status().iter().all(|(name, _)| name == DEMO) => "a demo, since nothing is configured,".to_owned(),
+        1 => "1 server".to_owned(),
+        many => format!("{many} servers"),
+    };
+    let served = http_until(http, &args.listen, shutdown, &what).await;
+    gateway.close().await;
+    served
+}
+
+/// `dateline stdio`.
+pub(crate) async fn stdio(args: Configured) -> Result<(), Failure> {
+    let gateway = gateway(&args)?;
+    let shutdown = on_signal()?;
+    let served = dateline::stdio_until(gateway.clone(), Revisions::ALL, Limits::default(), shutdown).await;
+    gateway.close().await;
+    served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")))
+}
+
+/// What is served where nothing is configured.
+const DEMO: &str = "demo";
+
+fn gateway(configured: &Configured) -> Result<Gateway, Failure> {
+    let targets = match config::load(configured)? {
+        Some(servers) => servers.into_iter().map(|p| (p.name.clone(), Target::Program(p))).collect(),
+        None => {
+            let demo = demo::server(false).map_err(Failure::Other)?;
+            vec![(DEMO.to_owned(), Target::Local(Arc::new(demo)))]
+        }
+    };
+    Gateway::start(targets, &Settings::new("dateline", env!("CARGO_PKG_VERSION"))).map_err(Failure::Other)
+}
 
 /// `dateline demo`.
 pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {

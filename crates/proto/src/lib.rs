@@ -15,6 +15,7 @@ pub mod legacy;
 mod level;
 pub mod modern;
 pub mod project;
+mod ours;
 mod raw;
 mod rejection;
 mod service;
@@ -25,6 +26,7 @@ pub mod wire;
 
 pub use capability::{Capabilities, ClientCapabilities};
 pub use level::Level;
+pub use ours::list_all;
 pub use raw::{Object, ParseError, Raw};
 pub use rejection::{Rejection, Rendered};
 pub use service::{

@@ -12,8 +12,7 @@ use proto::{
     Peer, Raw, Rejection, Request, Service, Watchers,
 };
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use spec::{Capability, InvalidInput, Method, meta};
+use spec::{Capability, InvalidInput, Method};
 
 use crate::content::{ResourceContents, ToolResult};
 use crate::context::Cx;
@@ -21,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::list;
 use crate::prompt::Prompt;
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
-use crate::seal::{Keys, ProcessKey, Sealer, SystemClock};
+use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
 use crate::tool::{self, Tool};
 
 /// How long a client may take to answer a question.
@@ -470,20 +469,6 @@ async fn guarded<T>(handler: BoxFuture<'static, Result<T>>) -> Result<T> {
             Err(Error::reject(Rejection::Internal("the handler of this request failed".into())))
         }
     }
-}
-
-/// What a request state is bound to: the method, and all params that a retry repeats.
-fn purpose(request: &Request) -> String {
-    let mut digest = Sha256::new();
-    for (name, value) in request.params.iter().filter(|(name, _)| **name != meta::META) {
-        digest.update(name.as_bytes());
-        // A client may write the same value in another form when it sends it again.
-        match value.read::<Value>() {
-            Ok(value) => digest.update(value.to_string().as_bytes()),
-            Err(_) => digest.update(value.as_str().as_bytes()),
-        }
-    }
-    format!("{} {:x}", request.method.wire(), digest.finalize())
 }
 
 fn named(params: &Object, name: &str) -> Result<ByteString, Rejection> {

@@ -11,9 +11,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use proto::Principal;
+use proto::{Principal, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use spec::meta;
 
 const NONCE: usize = 24;
 
@@ -140,6 +143,26 @@ impl Sealer {
         let sealed: Sealed<T> = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
         if sealed.exp < self.seconds() { Err(Unsealable) } else { Ok(sealed.value) }
     }
+}
+
+/// What the state of a request is bound to: the method, and all params that a retry repeats. A client may write
+/// an object's members in another order when it sends them again.
+pub fn purpose(request: &Request) -> String {
+    let mut digest = Sha256::new();
+    let mut params: Vec<_> = request.params.iter().filter(|(name, _)| **name != meta::META).collect();
+    params.sort_by_key(|(name, _)| (*name).clone());
+    for (name, value) in params {
+        digest.update(name.as_bytes());
+        match value.read::<Value>() {
+            Ok(mut value) => {
+                value.sort_all_objects();
+                digest.update(value.to_string().as_bytes());
+            }
+            // A number that no type here holds: bound as it was written.
+            Err(_) => digest.update(value.as_str().as_bytes()),
+        }
+    }
+    format!("{} {:x}", request.method.wire(), digest.finalize())
 }
 
 fn bound(purpose: &str, principal: &Principal) -> Vec<u8> {

@@ -168,6 +168,11 @@ impl Client {
         self.0.gone.cancelled().await;
     }
 
+    /// Why the server is gone; empty while it is not.
+    pub fn why_gone(&self) -> String {
+        self.0.lock().gone.clone().unwrap_or_default()
+    }
+
     /// The process, where the server is one.
     pub fn pid(&self) -> Option<u32> {
         match &self.0.link {

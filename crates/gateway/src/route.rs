@@ -1,0 +1,226 @@
+//! Requests on their way to whom they belong, and answers on their way back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytestring::ByteString;
+use futures_util::stream::{self, StreamExt as _};
+use proto::{
+    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Filter, Interim, Listening, Mirror, Object, Peer,
+    Raw, Rejection, Request, Service, project,
+};
+use serde::{Deserialize, Serialize};
+use server::seal::purpose;
+use spec::Method;
+
+use crate::Gateway;
+use crate::catalog::Route;
+use crate::upstream::{LISTS, Status, Upstream};
+
+/// How long a request state can be used.
+const STATE_TTL: Duration = Duration::from_secs(3600);
+
+/// What a request state holds: whose question it is, and that server's own state, to the byte.
+#[derive(Serialize, Deserialize)]
+struct Held {
+    upstream: String,
+    state: Option<String>,
+}
+
+impl Gateway {
+    pub(crate) fn tell(&self, change: &Change) {
+        self.0.watchers.tell(change);
+    }
+
+    pub(crate) fn tell_all(&self) {
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            self.tell(&change);
+        }
+    }
+
+    async fn answer(&self, mut request: Request) -> Result<Answer, Rejection> {
+        self.settled().await;
+        match request.method {
+            method if LISTS.contains(&method) => self.list(method).await,
+            Method::ToolsCall => {
+                let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
+                request.params.set("name", &*route.name);
+                self.forward(route.upstream, request).await
+            }
+            Method::PromptsGet => {
+                let route = self.named(&request.params, |catalog| &catalog.prompts, "prompt")?;
+                request.params.set("name", &*route.name);
+                self.forward(route.upstream, request).await
+            }
+            Method::ResourcesRead => {
+                let uri = text(&request.params, "uri")?;
+                let owner = self.catalog().owner(&uri).ok_or(Rejection::NoSuchResource { uri })?;
+                self.forward(owner, request).await
+            }
+            Method::CompletionComplete => self.complete(request).await,
+            other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
+        }
+    }
+
+    async fn list(&self, method: Method) -> Result<Answer, Rejection> {
+        let refreshed = futures_util::future::join_all(self.0.upstreams.iter().map(|u| u.refresh(method))).await;
+        if refreshed.contains(&true) {
+            self.merge();
+        }
+        let catalog = self.catalog();
+        let entries = match method {
+            Method::ToolsList => &catalog.tools.listed,
+            Method::PromptsList => &catalog.prompts.listed,
+            Method::ResourcesList => &catalog.resources,
+            _ => &catalog.templates,
+        };
+        let name = method.row().lists.unwrap_or_default();
+        let mut result = Object::new().with(name, project::list(entries));
+        project::hint(&mut result, CacheHint { ttl: Duration::ZERO, public: true });
+        Ok(Answer::Complete(result))
+    }
+
+    /// Where something with a name is.
+    fn named(
+        &self,
+        params: &Object,
+        of: impl Fn(&crate::catalog::Catalog) -> &crate::catalog::Named,
+        what: &str,
+    ) -> Result<Route, Rejection> {
+        let name = text(params, "name")?;
+        of(&self.catalog()).route(&name).cloned().ok_or_else(|| {
+            let name: String = name.chars().take(80).collect();
+            Rejection::Params(format!("there is no {what} {name:?}{}", self.absent()))
+        })
+    }
+
+    /// Which servers are not there, as the end of a sentence: what is missing may be theirs.
+    fn absent(&self) -> String {
+        let absent = |upstream: &Arc<Upstream>| match upstream.status() {
+            Status::Up { .. } => None,
+            Status::Starting => Some(format!("{} is still starting", upstream.name)),
+            Status::Down(_) => Some(format!("{} is not running", upstream.name)),
+        };
+        let absent: Vec<_> = self.0.upstreams.iter().filter_map(absent).collect();
+        if absent.is_empty() { String::new() } else { format!(" (the server {})", absent.join("; the server ")) }
+    }
+
+    async fn complete(&self, mut request: Request) -> Result<Answer, Rejection> {
+        let reference = request.params.get("ref").and_then(|raw| raw.object().ok());
+        let mut reference =
+            reference.ok_or_else(|| Rejection::Params("\"ref\" is required, and must be an object".into()))?;
+        let owner = match reference.string("type").as_deref() {
+            Some("ref/prompt") => {
+                let route = self.named(&reference, |catalog| &catalog.prompts, "prompt")?;
+                reference.set("name", &*route.name);
+                request.params.set("ref", Raw::from(reference));
+                route.upstream
+            }
+            Some("ref/resource") => {
+                let uri = text(&reference, "uri")?;
+                let catalog = self.catalog();
+                let owner = catalog.template_owner(&uri).or_else(|| catalog.owner(&uri));
+                owner.ok_or_else(|| Rejection::Params(format!("there is no resource template {uri:?}")))?
+            }
+            _ => return Err(Rejection::Params("\"ref\" must have the type ref/prompt or ref/resource".into())),
+        };
+        let service = self.0.upstreams[owner].service().await?;
+        if !service.describe().capabilities.has(spec::Capability::Completions) {
+            let none = r#"{"values":[],"total":0,"hasMore":false}"#;
+            return Ok(Answer::Complete(Object::new().with("completion", Raw::literal(none))));
+        }
+        self.forward(owner, request).await
+    }
+
+    /// Sends a request to an upstream. A state that comes back with answers is opened here and closed again on
+    /// the way out, so that it can be used for this very request only.
+    async fn forward(&self, at: usize, mut request: Request) -> Result<Answer, Rejection> {
+        let upstream = &self.0.upstreams[at];
+        let service = upstream.service().await?;
+        let bound = purpose(&request);
+        let principal = request.peer.principal.clone();
+        if let Some(Answers { state: Some(state), .. }) = &request.answers {
+            let wrong = || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+            let sealed = state.string().ok_or_else(wrong)?;
+            let held: Held = self.0.sealer.open(&bound, &principal, &sealed).map_err(|_| wrong())?;
+            if held.upstream != upstream.name {
+                return Err(wrong());
+            }
+            if let Some(answers) = &mut request.answers {
+                answers.state = held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
+            }
+        }
+        match service.call(request).await? {
+            Answer::InputRequired(Interim { questions, state }) => {
+                let held =
+                    Held { upstream: upstream.name.clone(), state: state.map(|raw| raw.as_str().to_owned()) };
+                let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
+                let sealed = sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+                Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
+            }
+            complete @ Answer::Complete(_) => Ok(complete),
+        }
+    }
+
+    async fn watch(&self, filter: Filter, peer: Arc<Peer>) -> Result<Listening, Rejection> {
+        self.settled().await;
+        let lists = Filter { uris: Vec::new(), ..filter.clone() };
+        let mut streams: Vec<BoxStream<Change>> = vec![self.0.watchers.watch(lists)];
+        let catalog = self.catalog();
+        let mut honoured = Filter { uris: Vec::new(), ..filter.clone() };
+        for (at, upstream) in self.0.upstreams.iter().enumerate() {
+            let theirs = |uri: &&ByteString| catalog.owner(uri) == Some(at);
+            let uris: Vec<_> = filter.uris.iter().filter(theirs).cloned().collect();
+            if uris.is_empty() {
+                continue;
+            }
+            let wanted = Filter { uris, ..Filter::default() };
+            let first = upstream.service().await?.listen(wanted.clone(), Arc::clone(&peer)).await?;
+            honoured.uris.extend(first.honoured.uris);
+            streams.push(resuming(Arc::clone(upstream), wanted, Arc::clone(&peer), first.changes));
+        }
+        Ok(Listening { honoured, changes: Box::pin(stream::select_all(streams)) })
+    }
+}
+
+/// Changes of an upstream's resources, watched again after the upstream was started again.
+fn resuming(upstream: Arc<Upstream>, wanted: Filter, peer: Arc<Peer>, first: BoxStream<Change>) -> BoxStream<Change> {
+    let state = (upstream, wanted, peer, first);
+    Box::pin(stream::unfold(state, |(upstream, wanted, peer, mut changes)| async move {
+        loop {
+            if let Some(change) = changes.next().await {
+                return Some((change, (upstream, wanted, peer, changes)));
+            }
+            upstream.changed().await?;
+            let listening = match upstream.service().await {
+                Ok(service) => service.listen(wanted.clone(), Arc::clone(&peer)).await,
+                Err(_) => continue,
+            };
+            if let Ok(listening) = listening {
+                changes = listening.changes;
+            }
+        }
+    }))
+}
+
+impl Service for Gateway {
+    fn describe(&self) -> Arc<Description> {
+        Arc::clone(&self.0.description)
+    }
+
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {
+        Box::pin(self.answer(request))
+    }
+
+    fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
+        Box::pin(self.watch(filter, peer))
+    }
+
+    fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
+        self.catalog().mirrors(tool)
+    }
+}
+
+fn text(params: &Object, name: &str) -> Result<ByteString, Rejection> {
+    params.string(name).ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
+}
