@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dateline::{Args, Content, Cx, Json, Messages, Prompt, Resource, ResourceContents, Tool};
+use dateline::{Args, Content, Cx, Error, Json, Messages, Prompt, Resource, ResourceContents, Result, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Number, json};
 
 use crate::Step;
 
@@ -22,9 +22,18 @@ struct Add {
     b: f64,
 }
 
+/// A sum; a whole one is written without a fraction.
+fn sum(Add { a, b }: Add) -> Result<Sum> {
+    let sum = a + b;
+    #[allow(clippy::cast_possible_truncation)]
+    let whole = (sum.fract() == 0.0 && sum.abs() < 9e15).then_some(sum as i64);
+    let sum = whole.map(Number::from).or_else(|| Number::from_f64(sum));
+    Ok(Sum { sum: sum.ok_or_else(|| Error::new("the sum is too large"))? })
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Sum {
-    sum: f64,
+    sum: Number,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,6 +50,8 @@ struct Countdown {
 #[derive(Deserialize, JsonSchema)]
 struct Query {
     /// The region to ask, mirrored in a header over HTTP.
+    #[serde(default)]
+    #[schemars(with = "String")]
     region: Option<String>,
     query: String,
 }
@@ -78,7 +89,7 @@ pub(crate) fn add(server: Step) -> Step {
     server
         .tool(Tool::new("echo", "Says what you say.", |Args(echo): Args<Echo>| async move { echo.message }))
         .tool(
-            Tool::new("add", "Adds two numbers.", |Args(Add { a, b }): Args<Add>| async move { Json(Sum { sum: a + b }) })
+            Tool::new("add", "Adds two numbers.", |Args(add): Args<Add>| async move { sum(add).map(Json) })
                 .title("Add")
                 .with("annotations", &json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false}))
                 .with("icons", &json!([{"src": PLUS, "mimeType": "image/svg+xml", "sizes": ["any"]}]))

@@ -234,8 +234,9 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> String {
     for method in LISTS {
         upstream.read(method, &*service).await;
     }
-    let _ = upstream.status.send_replace(Status::Up { service: Arc::clone(&service), client: client.clone() });
+    // Merged before it counts as up: whoever waits for that finds what it offers.
     gateway.merge();
+    let _ = upstream.status.send_replace(Status::Up { service: Arc::clone(&service), client: client.clone() });
     gateway.tell_all();
     let ended = async {
         match &client {

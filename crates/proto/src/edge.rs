@@ -222,7 +222,7 @@ impl Pipe {
         match self.modern.remove(&key) {
             Some(call) => {
                 let ending = call.ended(&self.served).map(|bytes| Output::Send(key, bytes));
-                ending.into_iter().chain([Output::Finish(key)]).collect()
+                ending.into_iter().chain([Output::Drop(key), Output::Finish(key)]).collect()
             }
             None => Vec::new(),
         }

@@ -188,9 +188,8 @@ impl Driver {
                         handle.abort();
                     }
                 }
-                Output::Finish(key) => {
-                    self.changes.remove(&key);
-                }
+                // All calls share the pipe: there is no stream of one to complete.
+                Output::Finish(_) => {}
             }
         }
     }
