@@ -85,8 +85,9 @@ export async function rejection(promise) {
 export function assertProgress(seen, total) {
   // The last one may be missing: both official clients forget the call as they read its result, before they hand out a
   // notification that stood right before it.
-  // The 2.x client now and then hands out the first one twice, over a pipe that carried it once.
-  seen = seen.filter((p, at) => at !== 1 || p.progress !== seen[0].progress);
+  // server-everything asks for roots at its start, also while a call runs; answering that is a round of input, which the
+  // 2.x client reports as progress of its own making.
+  seen = seen.filter((p) => !p.message?.startsWith('Fulfilling input required'));
   assert.ok(seen.length >= total - 1, `${seen.length} of ${total} notifications arrived`);
   assert.deepEqual(seen.map((p) => p.progress), [...seen.keys()].map((i) => i + 1));
   assert.deepEqual([...new Set(seen.map((p) => p.total))], [total]);
