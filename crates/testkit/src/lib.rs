@@ -1,0 +1,461 @@
+//! Development only: raw clients of any revision on any transport, that say exactly what a test wants said and show
+//! exactly what came back.
+//!
+//! A [`Client`] talks to a program over its standard streams or over HTTP. Whatever the transport, everything that
+//! arrives lands in one queue as [`Arrival`]s, and [`Client::reply`] picks the response to an id out of it. Nothing is
+//! checked, completed or corrected on the way. Every wait has a limit; when it passes, the test fails with what had
+//! arrived.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+mod link;
+
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::time::Duration;
+
+use http::HeaderMap;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+pub use link::{Head, http};
+
+/// How long a test waits for something that must come.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The newest handshake revision.
+pub const LATEST_LEGACY: &str = "2025-11-25";
+/// The newest revision without a handshake.
+pub const MODERN: &str = "2026-07-28";
+/// Every handshake revision.
+pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// A transport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wire {
+    /// Standard streams of a child process.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// Both transports, for obligations that hold on any.
+pub const WIRES: [Wire; 2] = [Wire::Stdio, Wire::Http];
+
+/// Names an exchange: a POST or GET over HTTP. Over stdio everything is exchange 0.
+pub type Exchange = u64;
+
+/// Something that came from the server.
+#[derive(Clone, Debug)]
+pub enum Arrival {
+    /// The head of an HTTP response.
+    Head(Exchange, Head),
+    /// A message, and its text as it was on the wire.
+    Message(Exchange, Value, String),
+    /// A line or body that is no JSON.
+    Rubbish(Exchange, String),
+    /// An SSE comment.
+    Comment(Exchange),
+    /// The response is complete, or the output ended.
+    End(Exchange),
+}
+
+/// The response to a request, with what belongs to it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The HTTP status and headers.
+    pub head: Option<Head>,
+    /// The response message.
+    pub message: Value,
+    /// Its text.
+    pub text: String,
+    /// What came before it: on its own stream over HTTP, on the pipe over stdio.
+    pub before: Vec<Value>,
+}
+
+impl Reply {
+    /// The result; a test that gets an error instead fails.
+    pub fn result(&self) -> &Value {
+        assert!(self.message.get("result").is_some(), "expected a result: {}", self.message);
+        &self.message["result"]
+    }
+
+    /// The error; a test that gets a result instead fails.
+    pub fn error(&self) -> &Value {
+        assert!(self.message.get("error").is_some(), "expected an error: {}", self.message);
+        &self.message["error"]
+    }
+
+    /// The error's code.
+    pub fn code(&self) -> i64 {
+        self.error()["code"].as_i64().expect("a code is an integer")
+    }
+
+    /// The HTTP status; `None` over stdio.
+    pub fn status(&self) -> Option<u16> {
+        self.head.as_ref().map(|head| head.status)
+    }
+
+    /// The text of the first block of a tool's result.
+    pub fn said(&self) -> &str {
+        self.result()["content"][0]["text"].as_str().unwrap_or_default()
+    }
+
+    /// The notifications of a method that came before it.
+    pub fn notifications(&self, method: &str) -> Vec<&Value> {
+        self.before.iter().filter(|m| m["method"] == method && m.get("id").is_none()).collect()
+    }
+}
+
+/// A program under test.
+pub struct Program {
+    /// The process.
+    pub child: Child,
+    /// Where it serves HTTP.
+    pub url: Option<String>,
+}
+
+impl Program {
+    /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
+    pub async fn http(command: &str, args: &[&str]) -> Program {
+        let mut child = spawn(command, args);
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+        let url = tokio::time::timeout(PATIENCE, async {
+            while let Some(line) = lines.next_line().await.expect("stderr can be read") {
+                if let Some(at) = line.find("http://") {
+                    return line[at..].split_whitespace().next().expect("a URL").to_owned();
+                }
+            }
+            panic!("{command} {args:?} ended without serving");
+        });
+        let url = url.await.expect("it serves in time");
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Program { child, url: Some(url) }
+    }
+}
+
+fn spawn(command: &str, args: &[&str]) -> Child {
+    Command::new(command)
+        .args(args)
+        .env("HOME", "/nonexistent")
+        .env_remove("DATELINE_CONFIG")
+        .env_remove("XDG_CONFIG_HOME")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap_or_else(|e| panic!("{command} cannot be started: {e}"))
+}
+
+enum Link {
+    Stdio(Option<ChildStdin>),
+    Http { url: String, exchanges: Vec<(Exchange, AbortHandle)> },
+}
+
+/// A raw client of one server.
+pub struct Client {
+    /// The server, where this client started it.
+    pub program: Option<Program>,
+    link: Link,
+    arrivals: mpsc::UnboundedReceiver<Arrival>,
+    sender: mpsc::UnboundedSender<Arrival>,
+    queue: VecDeque<Arrival>,
+    /// The session's id, sent with every request once it is set.
+    pub session: Option<String>,
+    /// The revision of the session, or `None` for a modern client.
+    pub revision: Option<&'static str>,
+    /// What a modern client declares in each request.
+    pub capabilities: Value,
+    next_id: u64,
+    next_exchange: Exchange,
+}
+
+impl Client {
+    /// Starts a program and connects to it: with `--stdio` over its standard streams, with `--listen` over HTTP.
+    pub async fn start(wire: Wire, command: &str, args: &[&str]) -> Client {
+        match wire {
+            Wire::Stdio => Client::pipe(command, &[args, &["--stdio"]].concat()),
+            Wire::Http => {
+                let program = Program::http(command, &[args, &["--listen", "127.0.0.1:0"]].concat()).await;
+                let mut client = Client::connect(program.url.as_deref().expect("it has a URL"));
+                client.program = Some(program);
+                client
+            }
+        }
+    }
+
+    /// Starts a program and talks to it over its standard streams.
+    pub fn pipe(command: &str, args: &[&str]) -> Client {
+        let mut child = spawn(command, args);
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+        tokio::spawn(async move { while let Ok(Some(_)) = stderr.next_line().await {} });
+        let out = sender.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                let arrival = match serde_json::from_str(&line) {
+                    Ok(value) => Arrival::Message(0, value, line),
+                    Err(_) => Arrival::Rubbish(0, line),
+                };
+                let _ = out.send(arrival);
+            }
+            let _ = out.send(Arrival::End(0));
+        });
+        let stdin = child.stdin.take();
+        Client::new(Link::Stdio(stdin), Some(Program { child, url: None }), sender, arrivals)
+    }
+
+    /// Talks to a URL.
+    pub fn connect(url: &str) -> Client {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        Client::new(Link::Http { url: url.to_owned(), exchanges: Vec::new() }, None, sender, arrivals)
+    }
+
+    fn new(
+        link: Link,
+        program: Option<Program>,
+        sender: mpsc::UnboundedSender<Arrival>,
+        arrivals: mpsc::UnboundedReceiver<Arrival>,
+    ) -> Client {
+        Client {
+            program,
+            link,
+            arrivals,
+            sender,
+            queue: VecDeque::new(),
+            session: None,
+            revision: None,
+            capabilities: json!({}),
+            next_id: 1,
+            next_exchange: 1,
+        }
+    }
+
+    /// Opens a handshake session: `initialize` and `notifications/initialized`. Gives the reply to the former.
+    pub async fn handshake(&mut self, revision: &'static str, capabilities: Value) -> Reply {
+        let params = json!({
+            "protocolVersion": revision,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "testkit", "version": "1"},
+        });
+        let id = self.id();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}), &[]).await;
+        let reply = self.reply(&id).await;
+        if let Some(session) = reply.head.as_ref().and_then(|head| head.headers.get("mcp-session-id")) {
+            self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
+        }
+        self.revision = Some(revision);
+        self.notify("notifications/initialized", json!({})).await;
+        reply
+    }
+
+    /// A fresh id.
+    pub fn id(&mut self) -> Value {
+        self.next_id += 1;
+        json!(self.next_id - 1)
+    }
+
+    /// Params as a modern request carries them, with `_meta` completed but nothing in it overwritten.
+    pub fn modern_params(&self, mut params: Value) -> Value {
+        let defaults = [
+            ("io.modelcontextprotocol/protocolVersion", json!(MODERN)),
+            ("io.modelcontextprotocol/clientInfo", json!({"name": "testkit", "version": "1"})),
+            ("io.modelcontextprotocol/clientCapabilities", self.capabilities.clone()),
+        ];
+        for (key, value) in defaults {
+            if params["_meta"].get(key).is_none() {
+                params["_meta"][key] = value;
+            }
+        }
+        params
+    }
+
+    /// Sends a request in the client's own era and waits for the response.
+    pub async fn request(&mut self, method: &str, params: Value) -> Reply {
+        let id = self.begin(method, params).await;
+        self.reply(&id).await
+    }
+
+    /// Calls a tool.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Reply {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Sends a request in the client's own era; gives its id.
+    pub async fn begin(&mut self, method: &str, params: Value) -> Value {
+        let id = self.id();
+        self.begin_as(id.clone(), method, params).await;
+        id
+    }
+
+    /// Sends a request in the client's own era with this id; gives the exchange.
+    pub async fn begin_as(&mut self, id: Value, method: &str, params: Value) -> Exchange {
+        let (params, headers) = match self.revision {
+            Some(_) => (params, Vec::new()),
+            None => {
+                let params = self.modern_params(params);
+                let headers = modern_headers(method, &params);
+                (params, headers)
+            }
+        };
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), &headers).await
+    }
+
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) -> Exchange {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}), &[]).await
+    }
+
+    /// Sends a message. Over HTTP the defaults are a JSON body, both Accept types, and the session's headers; a header
+    /// named here replaces its default, and an empty value removes it.
+    pub async fn send(&mut self, message: &Value, headers: &[(&str, &str)]) -> Exchange {
+        self.send_text(&message.to_string(), headers).await
+    }
+
+    /// Sends text as it is: over stdio as a line, over HTTP as a body.
+    pub async fn send_text(&mut self, text: &str, headers: &[(&str, &str)]) -> Exchange {
+        if let Link::Stdio(stdin) = &mut self.link {
+            let stdin = stdin.as_mut().expect("the input is open");
+            stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
+            return 0;
+        }
+        self.exchange("POST", headers, text.to_owned().into_bytes())
+    }
+
+    /// Sends an HTTP request of any kind with the same defaults; gives the exchange.
+    pub fn exchange(&mut self, verb: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchange {
+        let mut all = vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        if let Some(session) = &self.session {
+            all.push(("mcp-session-id", session));
+        }
+        if let Some(revision) = self.revision.filter(|_| self.session.is_some()) {
+            all.push(("mcp-protocol-version", revision));
+        }
+        all.retain(|(name, _)| !headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        let exchange = self.next_exchange;
+        self.next_exchange += 1;
+        let Link::Http { url, exchanges } = &mut self.link else { panic!("stdio has no exchanges") };
+        let running = link::run(exchange, url, verb, &all, body, self.sender.clone());
+        exchanges.push((exchange, running));
+        exchange
+    }
+
+    /// Ends an exchange as a client does that vanishes: its connection is cut.
+    pub fn disconnect(&mut self, exchange: Exchange) {
+        let Link::Http { exchanges, .. } = &mut self.link else { panic!("stdio has no exchanges") };
+        exchanges.iter().filter(|(at, _)| *at == exchange).for_each(|(_, running)| running.abort());
+    }
+
+    /// Closes the program's input.
+    pub fn close_input(&mut self) {
+        let Link::Stdio(stdin) = &mut self.link else { panic!("HTTP has no input") };
+        stdin.take();
+    }
+
+    /// Waits for the first arrival that the test holds for, and takes it out of the queue.
+    pub async fn wait(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
+        if let Some(at) = self.queue.iter().position(&test) {
+            return self.queue.remove(at).expect("it is there");
+        }
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match tokio::time::timeout_at(deadline, self.arrivals.recv()).await {
+                Ok(Some(arrival)) if test(&arrival) => return arrival,
+                Ok(Some(arrival)) => self.queue.push_back(arrival),
+                Ok(None) | Err(_) => panic!("{what} did not come; what came: {:#?}", self.queue),
+            }
+        }
+    }
+
+    /// Waits for a message that the test holds for.
+    pub async fn message(&mut self, what: &str, test: impl Fn(&Value) -> bool) -> Value {
+        let arrival = self.wait(what, |a| matches!(a, Arrival::Message(_, m, _) if test(m))).await;
+        let Arrival::Message(_, message, _) = arrival else { unreachable!() };
+        message
+    }
+
+    /// Waits for a notification or request of a method.
+    pub async fn next(&mut self, method: &str) -> Value {
+        self.message(method, |m| m["method"] == method).await
+    }
+
+    /// Waits for the response to an id.
+    pub async fn reply(&mut self, id: &Value) -> Reply {
+        let answers = |m: &Value| m.get("method").is_none() && m.get("id") == Some(id);
+        let arrival = self
+            .wait(&format!("the response to {id}"), |a| matches!(a, Arrival::Message(_, m, _) if answers(m)))
+            .await;
+        let Arrival::Message(exchange, message, text) = arrival else { unreachable!() };
+        let (mut head, mut before, mut rest) = (None, Vec::new(), VecDeque::new());
+        for arrival in self.queue.drain(..) {
+            match arrival {
+                Arrival::Head(of, found) if of == exchange => head = Some(found),
+                Arrival::Message(of, message, _) if of == exchange => before.push(message),
+                other => rest.push_back(other),
+            }
+        }
+        self.queue = rest;
+        Reply { head, message, text, before }
+    }
+
+    /// Waits for the head of an exchange.
+    pub async fn head(&mut self, exchange: Exchange) -> Head {
+        let arrival = self.wait("the head", |a| matches!(a, Arrival::Head(of, _) if *of == exchange)).await;
+        let Arrival::Head(_, head) = arrival else { unreachable!() };
+        head
+    }
+
+    /// Waits for the end of an exchange; gives its head and the messages of its body.
+    pub async fn whole(&mut self, exchange: Exchange) -> (Head, Vec<Value>) {
+        self.wait("the end", |a| matches!(a, Arrival::End(of) if *of == exchange)).await;
+        let head = self.head(exchange).await;
+        let mut messages = Vec::new();
+        self.queue.retain(|arrival| match arrival {
+            Arrival::Message(of, message, _) if *of == exchange => {
+                messages.push(message.clone());
+                false
+            }
+            _ => true,
+        });
+        (head, messages)
+    }
+
+    /// Waits until the program ended; gives its exit code.
+    pub async fn exit(&mut self) -> Option<i32> {
+        let program = self.program.as_mut().expect("this client started a program");
+        let ended = tokio::time::timeout(PATIENCE, program.child.wait()).await;
+        ended.expect("the program ends").expect("its status is known").code()
+    }
+
+    /// Everything that arrived so far and was not asked for, without waiting for more.
+    pub fn leftovers(&mut self) -> Vec<Arrival> {
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            self.queue.push_back(arrival);
+        }
+        self.queue.drain(..).collect()
+    }
+}
+
+/// The headers that a modern request needs.
+pub fn modern_headers(method: &str, params: &Value) -> Vec<(&'static str, String)> {
+    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(MODERN);
+    let mut headers = vec![("mcp-protocol-version", version.to_owned()), ("mcp-method", method.to_owned())];
+    let named = match method {
+        "tools/call" | "prompts/get" => params["name"].as_str(),
+        "resources/read" => params["uri"].as_str(),
+        _ => None,
+    };
+    headers.extend(named.map(|name| ("mcp-name", name.to_owned())));
+    headers
+}
+
+/// Headers by name, for a test to look at.
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

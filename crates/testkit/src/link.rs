@@ -1,0 +1,98 @@
+//! HTTP by hand: one connection an exchange, so that cutting it cuts that exchange alone.
+
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
+
+use crate::{Arrival, Exchange};
+
+/// The head of a response.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+/// Sends one request on a connection of its own. Dropping the response cuts the connection.
+pub async fn http(
+    url: &str,
+    verb: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Result<http::Response<Incoming>, Box<dyn std::error::Error + Send + Sync>> {
+    let rest = url.strip_prefix("http://").ok_or("a test talks plain HTTP")?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let stream = TcpStream::connect(authority).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(verb).uri(format!("/{path}"));
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        request = request.header("host", authority);
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Full::new(Bytes::from(body)))?;
+    Ok(sender.send_request(request).await?)
+}
+
+/// Runs an exchange in the background.
+pub(crate) fn run(
+    exchange: Exchange,
+    url: &str,
+    verb: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+    out: UnboundedSender<Arrival>,
+) -> AbortHandle {
+    let (url, verb) = (url.to_owned(), verb.to_owned());
+    let headers: Vec<(String, String)> =
+        headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let running = tokio::spawn(async move {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        match http(&url, &verb, &headers, body).await {
+            Ok(response) => read(exchange, response, &out).await,
+            Err(error) => drop(out.send(Arrival::Rubbish(exchange, error.to_string()))),
+        }
+        let _ = out.send(Arrival::End(exchange));
+    });
+    running.abort_handle()
+}
+
+async fn read(exchange: Exchange, response: http::Response<Incoming>, out: &UnboundedSender<Arrival>) {
+    let (parts, mut body) = response.into_parts();
+    let events = parts.headers.get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/event-stream"));
+    let _ = out.send(Arrival::Head(exchange, Head { status: parts.status.as_u16(), headers: parts.headers }));
+    let mut buffer = String::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        buffer.push_str(&String::from_utf8_lossy(&data));
+        while events && let Some(end) = buffer.find("\n\n") {
+            let event: String = buffer.drain(..end + 2).collect();
+            let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+            if event.starts_with(':') {
+                let _ = out.send(Arrival::Comment(exchange));
+            }
+            if !data.is_empty() {
+                message(exchange, data.join("\n").trim(), out);
+            }
+        }
+    }
+    if !events && !buffer.is_empty() {
+        message(exchange, &buffer, out);
+    }
+}
+
+fn message(exchange: Exchange, text: &str, out: &UnboundedSender<Arrival>) {
+    let _ = out.send(match serde_json::from_str(text) {
+        Ok(value) => Arrival::Message(exchange, value, text.to_owned()),
+        Err(_) => Arrival::Rubbish(exchange, text.to_owned()),
+    });
+}
