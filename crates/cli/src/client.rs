@@ -86,7 +86,8 @@ pub(crate) async fn call(args: Call, as_json: bool) -> Result<(), Failure> {
 async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: bool) -> Result<(), Failure> {
     // The definition says how to read the arguments, and which of them HTTP mirrors in headers.
     let tools = list_all(Method::ToolsList, client).await.map_err(answered)?;
-    let definition = tools.iter().filter_map(|raw| raw.object().ok()).find(|o| o.string("name").as_deref() == Some(tool));
+    let definition =
+        tools.iter().filter_map(|raw| raw.object().ok()).find(|o| o.string("name").as_deref() == Some(tool));
     let schema = definition.as_ref().and_then(|o| o.get("inputSchema")).map(value).unwrap_or_default();
     let arguments = arguments(&words, &schema)?;
     let params = Object::new().with("name", tool).with("arguments", Raw::of(&arguments));
@@ -106,7 +107,10 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
         Answer::Complete(result) => show(&result, as_json),
         Answer::InputRequired(interim) => {
             let asked: Vec<_> = interim.questions.iter().map(|(_, ask)| ask.question.wire()).collect();
-            Err(Failure::Answer(format!("the tool asks for input ({}), which a terminal cannot give", asked.join(", "))))
+            Err(Failure::Answer(format!(
+                "the tool asks for input ({}), which a terminal cannot give",
+                asked.join(", ")
+            )))
         }
     }
 }
@@ -124,12 +128,15 @@ fn arguments(words: &[String], schema: &Value) -> Result<Value, Failure> {
     if let [word] = words
         && word.trim_start().starts_with('{')
     {
-        return serde_json::from_str(word).map_err(|e| Failure::Usage(format!("the arguments are no JSON object: {e}")));
+        return serde_json::from_str(word)
+            .map_err(|e| Failure::Usage(format!("the arguments are no JSON object: {e}")));
     }
     let mut arguments = Map::new();
     for word in words {
         let (key, text) = word.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("{word:?} is no argument: write key=value, or all arguments as one JSON object"))
+            Failure::Usage(format!(
+                "{word:?} is no argument: write key=value, or all arguments as one JSON object"
+            ))
         })?;
         let is_text = schema["properties"][key]["type"] == "string";
         let value = if is_text { None } else { serde_json::from_str(text).ok() };
@@ -179,14 +186,20 @@ fn block(raw: &Raw) -> String {
     }
 }
 
-async fn connect(target: Option<&str>, command: &[String], configured: &Configured) -> Result<Client, Failure> {
+async fn connect(
+    target: Option<&str>,
+    command: &[String],
+    configured: &Configured,
+) -> Result<Client, Failure> {
     let settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
     let program = match (target, command) {
         (_, [program, args @ ..]) => {
             let (command, args) = (program.clone(), args.to_vec());
             Program { name: command.clone(), command, args, ..Program::default() }
         }
-        (Some(url), _) if url.contains("://") => return Client::connect(url, settings).await.map_err(unreachable),
+        (Some(url), _) if url.contains("://") => {
+            return Client::connect(url, settings).await.map_err(unreachable);
+        }
         (Some(name), _) => {
             let servers = config::load(configured)?.unwrap_or_default();
             let known: Vec<_> = servers.iter().map(|s| s.name.clone()).collect();
@@ -197,7 +210,9 @@ async fn connect(target: Option<&str>, command: &[String], configured: &Configur
                 ))
             })?
         }
-        (None, _) => return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into())),
+        (None, _) => {
+            return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into()));
+        }
     };
     Client::start(&program, settings).await.map_err(unreachable)
 }

@@ -28,7 +28,9 @@ pub(crate) fn load(configured: &Configured) -> Result<Option<Servers>, Failure> 
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
-        Err(error) => return Err(Failure::Usage(format!("cannot read the configuration {}: {error}", path.display()))),
+        Err(error) => {
+            return Err(Failure::Usage(format!("cannot read the configuration {}: {error}", path.display())));
+        }
     };
     parse(&text).map(Some).map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))
 }
@@ -46,10 +48,16 @@ pub(crate) fn home() -> Option<PathBuf> {
 fn parse(text: &str) -> Result<Servers, String> {
     let value: Option<Value> =
         jsonc_parser::parse_to_serde_value(text, &ParseOptions::default()).map_err(|e| e.to_string())?;
-    let object = value.as_ref().and_then(Value::as_object).ok_or("it must be a JSON object with \"mcpServers\"")?;
-    let servers = object.get("mcpServers").ok_or("\"mcpServers\" is missing: {\"mcpServers\": {NAME: {\"command\": …}}}")?;
+    let object =
+        value.as_ref().and_then(Value::as_object).ok_or("it must be a JSON object with \"mcpServers\"")?;
+    let servers = object
+        .get("mcpServers")
+        .ok_or("\"mcpServers\" is missing: {\"mcpServers\": {NAME: {\"command\": …}}}")?;
     let servers = servers.as_object().ok_or("\"mcpServers\" must be an object: the servers by name")?;
-    servers.iter().map(|(name, entry)| server(name, entry).map_err(|why| format!("mcpServers.{name}: {why}"))).collect()
+    servers
+        .iter()
+        .map(|(name, entry)| server(name, entry).map_err(|why| format!("mcpServers.{name}: {why}")))
+        .collect()
 }
 
 fn server(name: &str, entry: &Value) -> Result<Program, String> {

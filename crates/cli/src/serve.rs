@@ -17,7 +17,9 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let shutdown = on_signal()?;
     let http = Http::new(gateway.clone()).limits(limits(&args.listen));
     let what = match gateway.status().len() {
-        _ if gateway.status().iter().all(|(name, _)| name == DEMO) => "a demo, since nothing is configured,".to_owned(),
+        _ if gateway.status().iter().all(|(name, _)| name == DEMO) => {
+            "a demo, since nothing is configured,".to_owned()
+        }
         1 => "1 server".to_owned(),
         many => format!("{many} servers"),
     };

@@ -115,7 +115,8 @@ impl Http {
     /// As a router, to be merged into an application. Set [`HttpOptions::hosts`] to the names that the
     /// application is served under.
     pub fn router(self) -> axum::Router {
-        let served = Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
+        let served =
+            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
         transport::http::router(&self.path, served, self.options, self.shutdown)
     }
 
@@ -127,7 +128,13 @@ impl Http {
         let failed = |source| TransportError::Listen { address: address.to_owned(), source };
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Bound { address, path: self.path.clone(), listener, shutdown: self.shutdown.clone(), router: self.router() })
+        Ok(Bound {
+            address,
+            path: self.path.clone(),
+            listener,
+            shutdown: self.shutdown.clone(),
+            router: self.router(),
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dateline::{
-    Args, Content, Cx, Elicited, Error, Level, Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Result, Tool,
-    ToolResult,
+    Args, Content, Cx, Elicited, Error, Level, Messages, Prompt, Resource, ResourceContents,
+    ResourceTemplate, Result, Tool, ToolResult,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,12 +14,14 @@ use crate::Step;
 
 /// A red pixel.
 const PNG: &[u8] = &[
-    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2,
-    0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x08, 0xd7, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3,
-    1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
+    0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x08, 0xd7, 0x63,
+    0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, 0x49, 0x45, 0x4e, 0x44, 0xae,
+    0x42, 0x60, 0x82,
 ];
 /// A moment of silence.
-const WAV: &[u8] = b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x02\0\0\0\0\0";
+const WAV: &[u8] =
+    b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x02\0\0\0\0\0";
 
 pub(crate) fn add(server: Step) -> Step {
     prompts(resources(questions(legacy_questions(notices(plain(server))))))
@@ -30,8 +32,12 @@ fn plain(server: Step) -> Step {
         .tool(Tool::new("test_simple_text", "Returns simple text.", || async {
             "This is a simple text response for testing."
         }))
-        .tool(Tool::new("test_image_content", "Returns an image.", || async { Content::image(PNG, "image/png") }))
-        .tool(Tool::new("test_audio_content", "Returns sound.", || async { Content::audio(WAV, "audio/wav") }))
+        .tool(Tool::new("test_image_content", "Returns an image.", || async {
+            Content::image(PNG, "image/png")
+        }))
+        .tool(Tool::new("test_audio_content", "Returns sound.", || async {
+            Content::audio(WAV, "audio/wav")
+        }))
         .tool(Tool::new("test_embedded_resource", "Returns an embedded resource.", || async {
             Content::resource(ResourceContents::text(
                 "test://embedded-resource",
@@ -54,15 +60,21 @@ fn plain(server: Step) -> Step {
             ToolResult::error("This tool intentionally returns an error for testing")
         }))
         .tool(
-            Tool::new("json_schema_2020_12_tool", "Has a schema that uses much of JSON Schema 2020-12.", |cx: Cx| async move {
-                format!("JSON Schema 2020-12 tool called with: {}", cx.arguments().as_str())
-            })
+            Tool::new(
+                "json_schema_2020_12_tool",
+                "Has a schema that uses much of JSON Schema 2020-12.",
+                |cx: Cx| async move {
+                    format!("JSON Schema 2020-12 tool called with: {}", cx.arguments().as_str())
+                },
+            )
             .input(&schema_2020_12()),
         )
         .tool(
-            Tool::new("test_custom_header", "Takes a parameter that HTTP mirrors in a header.", |cx: Cx| async move {
-                cx.arguments().as_str().to_owned()
-            })
+            Tool::new(
+                "test_custom_header",
+                "Takes a parameter that HTTP mirrors in a header.",
+                |cx: Cx| async move { cx.arguments().as_str().to_owned() },
+            )
             .input(&json!({
                 "type": "object",
                 "properties": {"value": {"type": "string", "x-mcp-header": "Value"}},
@@ -123,14 +135,22 @@ fn notices(server: Step) -> Step {
             cx.progress(100.0, Some(100.0), Some("Completed")).await;
             "Tool with progress executed successfully"
         }))
-        .tool(Tool::new("test_trigger_tool_change", "Announces a changed list of tools.", |cx: Cx| async move {
-            cx.server().tools_changed();
-            "announced"
-        }))
-        .tool(Tool::new("test_trigger_prompt_change", "Announces a changed list of prompts.", |cx: Cx| async move {
-            cx.server().prompts_changed();
-            "announced"
-        }))
+        .tool(Tool::new(
+            "test_trigger_tool_change",
+            "Announces a changed list of tools.",
+            |cx: Cx| async move {
+                cx.server().tools_changed();
+                "announced"
+            },
+        ))
+        .tool(Tool::new(
+            "test_trigger_prompt_change",
+            "Announces a changed list of prompts.",
+            |cx: Cx| async move {
+                cx.server().prompts_changed();
+                "announced"
+            },
+        ))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -244,47 +264,69 @@ fn questions(server: Step) -> Step {
             Ok::<_, Error>(format!("Hello, {}!", name_of(&cx, "user_name").await?))
         }))
         .tool(Tool::new("test_input_required_result_sampling", "Asks for a capital.", |cx: Cx| async move {
-            let sampled = cx.sample("capital_question", &text_message("What is the capital of France?")).await?;
+            let sampled =
+                cx.sample("capital_question", &text_message("What is the capital of France?")).await?;
             Ok::<_, Error>(sampled.text())
         }))
         .tool(Tool::new("test_input_required_result_list_roots", "Asks for roots.", |cx: Cx| async move {
             let roots = cx.list_roots("client_roots").await?;
             Ok::<_, Error>(format!("{} roots: {}", roots.len(), Value::from(roots)))
         }))
-        .tool(Tool::new("test_input_required_result_request_state", "Keeps state while it asks.", |cx: Cx| async move {
-            cx.elicit("confirm", "Is that right?", &ok_form()).await?;
-            Ok::<_, Error>("state-ok")
-        }))
-        .tool(Tool::new("test_input_required_result_tampered_state", "Refuses changed state.", |cx: Cx| async move {
-            cx.elicit("confirm", "Is that right?", &ok_form()).await?;
-            Ok::<_, Error>("state-ok")
-        }))
-        .tool(Tool::new("test_input_required_result_multiple_inputs", "Asks three things at once.", |cx: Cx| async move {
-            let question = text_message("Write a greeting.");
-            let (name, greeting, roots) = futures_util::join!(
-                name_of(&cx, "user_name"),
-                cx.sample("greeting", &question),
-                cx.list_roots("client_roots")
-            );
-            Ok::<_, Error>(format!("{}: {} ({} roots)", name?, greeting?.text(), roots?.len()))
-        }))
+        .tool(Tool::new(
+            "test_input_required_result_request_state",
+            "Keeps state while it asks.",
+            |cx: Cx| async move {
+                cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+                Ok::<_, Error>("state-ok")
+            },
+        ))
+        .tool(Tool::new(
+            "test_input_required_result_tampered_state",
+            "Refuses changed state.",
+            |cx: Cx| async move {
+                cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+                Ok::<_, Error>("state-ok")
+            },
+        ))
+        .tool(Tool::new(
+            "test_input_required_result_multiple_inputs",
+            "Asks three things at once.",
+            |cx: Cx| async move {
+                let question = text_message("Write a greeting.");
+                let (name, greeting, roots) = futures_util::join!(
+                    name_of(&cx, "user_name"),
+                    cx.sample("greeting", &question),
+                    cx.list_roots("client_roots")
+                );
+                Ok::<_, Error>(format!("{}: {} ({} roots)", name?, greeting?.text(), roots?.len()))
+            },
+        ))
         .tool(Tool::new("test_input_required_result_multi_round", "Asks twice.", |cx: Cx| async move {
             let name = name_of(&cx, "step1").await?;
-            let color = json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
+            let color =
+                json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
             let color = cx.elicit("step2", "What is your favourite colour?", &color).await?;
             Ok::<_, Error>(format!("{name}: {}", said(&color)))
         }))
-        .tool(Tool::new("test_input_required_result_capabilities", "Asks what the client can answer.", |cx: Cx| async move {
-            let can = &cx.peer().capabilities;
-            let mut told = Vec::new();
-            if can.elicitation_form() {
-                told.push(name_of(&cx, "user_name").await?);
-            }
-            if can.sampling() {
-                told.push(cx.sample("capital_question", &text_message("What is the capital of France?")).await?.text());
-            }
-            Ok::<_, Error>(told.join("; "))
-        }))
+        .tool(Tool::new(
+            "test_input_required_result_capabilities",
+            "Asks what the client can answer.",
+            |cx: Cx| async move {
+                let can = &cx.peer().capabilities;
+                let mut told = Vec::new();
+                if can.elicitation_form() {
+                    told.push(name_of(&cx, "user_name").await?);
+                }
+                if can.sampling() {
+                    told.push(
+                        cx.sample("capital_question", &text_message("What is the capital of France?"))
+                            .await?
+                            .text(),
+                    );
+                }
+                Ok::<_, Error>(told.join("; "))
+            },
+        ))
 }
 
 fn resources(server: Step) -> Step {

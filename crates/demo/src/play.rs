@@ -91,7 +91,10 @@ pub(crate) fn add(server: Step) -> Step {
         .tool(
             Tool::new("add", "Adds two numbers.", |Args(add): Args<Add>| async move { sum(add).map(Json) })
                 .title("Add")
-                .with("annotations", &json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false}))
+                .with(
+                    "annotations",
+                    &json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false}),
+                )
                 .with("icons", &json!([{"src": PLUS, "mimeType": "image/svg+xml", "sizes": ["any"]}]))
                 .with("_meta", &json!({"example.dateline/level": "easy"})),
         )
@@ -100,10 +103,14 @@ pub(crate) fn add(server: Step) -> Step {
             "Counts down to zero, reports progress at each step, and can be cancelled.",
             move |Args(args): Args<Countdown>, cx: Cx| countdown(args, cx, Arc::clone(&cancelled)),
         ))
-        .tool(Tool::new("cancelled_calls", "Lists the ids of the calls that were cancelled so far.", move || {
-            let ids = listed.lock().unwrap_or_else(PoisonError::into_inner).join(" ");
-            async move { ids }
-        }))
+        .tool(Tool::new(
+            "cancelled_calls",
+            "Lists the ids of the calls that were cancelled so far.",
+            move || {
+                let ids = listed.lock().unwrap_or_else(PoisonError::into_inner).join(" ");
+                async move { ids }
+            },
+        ))
         .tool(
             Tool::new("query_region", "Asks a region something.", |Args(args): Args<Query>| async move {
                 format!("{}: {}", args.region.as_deref().unwrap_or("anywhere"), args.query)
@@ -118,14 +125,10 @@ pub(crate) fn add(server: Step) -> Step {
                 format!("touched {}", touch.uri)
             },
         ))
-        .tool(Tool::new(
-            "slow_compute",
-            "Takes a while.",
-            |Args(args): Args<Compute>| async move {
-                tokio::time::sleep(Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0))).await;
-                format!("{} is done after {} s", args.label.as_deref().unwrap_or("it"), args.seconds)
-            },
-        ))
+        .tool(Tool::new("slow_compute", "Takes a while.", |Args(args): Args<Compute>| async move {
+            tokio::time::sleep(Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0))).await;
+            format!("{} is done after {} s", args.label.as_deref().unwrap_or("it"), args.seconds)
+        }))
         .resource(
             Resource::fixed(
                 "Welcome",
@@ -141,7 +144,11 @@ pub(crate) fn add(server: Step) -> Step {
             .argument("topic", "What it is about.", true)
             .complete(|typed| {
                 let topics = ["rain", "rust", "revisions", "the date line"];
-                topics.iter().filter(|topic| topic.starts_with(typed)).map(|topic| (*topic).to_owned()).collect()
+                topics
+                    .iter()
+                    .filter(|topic| topic.starts_with(typed))
+                    .map(|topic| (*topic).to_owned())
+                    .collect()
             }),
         )
 }

@@ -43,7 +43,11 @@ impl Named {
         self.routes.get(name)
     }
 
-    fn merge(upstreams: &[Arc<Upstream>], method: Method, fits: impl Fn(&Upstream, &str, &Raw) -> bool) -> Named {
+    fn merge(
+        upstreams: &[Arc<Upstream>],
+        method: Method,
+        fits: impl Fn(&Upstream, &str, &Raw) -> bool,
+    ) -> Named {
         let mut found = Vec::new();
         for (at, upstream) in upstreams.iter().enumerate() {
             for entry in upstream.listed(method).iter() {
@@ -103,17 +107,25 @@ impl Catalog {
                 let Some(uri) = entry.object().ok().and_then(|object| object.string("uri")) else { continue };
                 // Of two servers with one URI the first one is asked.
                 if catalog.owners.contains_key(&uri) {
-                    tracing::debug!(server = upstream.name, uri = &*uri, "another server has this resource too");
+                    tracing::debug!(
+                        server = upstream.name,
+                        uri = &*uri,
+                        "another server has this resource too"
+                    );
                     continue;
                 }
                 catalog.owners.insert(uri, at);
                 catalog.resources.push(entry.clone());
             }
             for entry in upstream.listed(Method::ResourcesTemplatesList).iter() {
-                let Some(source) = entry.object().ok().and_then(|object| object.string("uriTemplate")) else { continue };
+                let Some(source) = entry.object().ok().and_then(|object| object.string("uriTemplate")) else {
+                    continue;
+                };
                 match Template::new(&source) {
                     Ok(template) => catalog.patterns.push((template, at)),
-                    Err(why) => tracing::debug!(server = upstream.name, %why, "a template is listed, but not matched"),
+                    Err(why) => {
+                        tracing::debug!(server = upstream.name, %why, "a template is listed, but not matched")
+                    }
                 }
                 catalog.templates.push(entry.clone());
             }

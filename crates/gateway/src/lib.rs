@@ -60,8 +60,10 @@ impl Gateway {
     /// When the operating system has no randomness to give.
     pub fn start(targets: Vec<(String, Target)>, settings: &Settings) -> Result<Gateway, String> {
         let shutdown = CancellationToken::new();
-        let upstreams: Vec<_> =
-            targets.into_iter().map(|(name, target)| Arc::new(Upstream::new(name, target, settings.clone()))).collect();
+        let upstreams: Vec<_> = targets
+            .into_iter()
+            .map(|(name, target)| Arc::new(Upstream::new(name, target, settings.clone())))
+            .collect();
         let key = ProcessKey::new().map_err(|e| format!("no key could be made: {e}"))?;
         let capabilities = Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with);
         let gateway = Gateway(Arc::new(Inner {

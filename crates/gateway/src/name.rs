@@ -13,8 +13,11 @@ pub(crate) fn exposed<'a>(pairs: &[(&'a str, &'a str)]) -> Vec<String> {
     for (_, name) in pairs {
         *count.entry(name).or_default() += 1;
     }
-    let mut taken: HashSet<String> =
-        pairs.iter().filter(|(_, name)| count.get(name) == Some(&1) && is_legal(name)).map(|(_, n)| (*n).to_owned()).collect();
+    let mut taken: HashSet<String> = pairs
+        .iter()
+        .filter(|(_, name)| count.get(name) == Some(&1) && is_legal(name))
+        .map(|(_, n)| (*n).to_owned())
+        .collect();
     let offered = |(upstream, name): &(&str, &str)| {
         if count.get(name) == Some(&1) && is_legal(name) {
             return (*name).to_owned();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::stream::{self, StreamExt as _};
 use proto::{
-    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Filter, Interim, Listening, Mirror, Object, Peer,
-    Raw, Rejection, Request, Service, project,
+    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Filter, Interim, Listening,
+    Mirror, Object, Peer, Raw, Rejection, Request, Service, project,
 };
 use serde::{Deserialize, Serialize};
 use server::seal::purpose;
@@ -63,7 +63,8 @@ impl Gateway {
     }
 
     async fn list(&self, method: Method) -> Result<Answer, Rejection> {
-        let refreshed = futures_util::future::join_all(self.0.upstreams.iter().map(|u| u.refresh(method))).await;
+        let refreshed =
+            futures_util::future::join_all(self.0.upstreams.iter().map(|u| u.refresh(method))).await;
         if refreshed.contains(&true) {
             self.merge();
         }
@@ -102,13 +103,17 @@ impl Gateway {
             Status::Down(_) => Some(format!("{} is not running", upstream.name)),
         };
         let absent: Vec<_> = self.0.upstreams.iter().filter_map(absent).collect();
-        if absent.is_empty() { String::new() } else { format!(" (the server {})", absent.join("; the server ")) }
+        if absent.is_empty() {
+            String::new()
+        } else {
+            format!(" (the server {})", absent.join("; the server "))
+        }
     }
 
     async fn complete(&self, mut request: Request) -> Result<Answer, Rejection> {
         let reference = request.params.get("ref").and_then(|raw| raw.object().ok());
-        let mut reference =
-            reference.ok_or_else(|| Rejection::Params("\"ref\" is required, and must be an object".into()))?;
+        let mut reference = reference
+            .ok_or_else(|| Rejection::Params("\"ref\" is required, and must be an object".into()))?;
         let owner = match reference.string("type").as_deref() {
             Some("ref/prompt") => {
                 let route = self.named(&reference, |catalog| &catalog.prompts, "prompt")?;
@@ -122,7 +127,9 @@ impl Gateway {
                 let owner = catalog.template_owner(&uri).or_else(|| catalog.owner(&uri));
                 owner.ok_or_else(|| Rejection::Params(format!("there is no resource template {uri:?}")))?
             }
-            _ => return Err(Rejection::Params("\"ref\" must have the type ref/prompt or ref/resource".into())),
+            _ => {
+                return Err(Rejection::Params("\"ref\" must have the type ref/prompt or ref/resource".into()));
+            }
         };
         let service = self.0.upstreams[owner].service().await?;
         if !service.describe().capabilities.has(spec::Capability::Completions) {
@@ -140,14 +147,17 @@ impl Gateway {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
         if let Some(Answers { state: Some(state), .. }) = &request.answers {
-            let wrong = || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+            let wrong = || {
+                Rejection::Params("requestState is not valid: it was not issued here, or has expired".into())
+            };
             let sealed = state.string().ok_or_else(wrong)?;
             let held: Held = self.0.sealer.open(&bound, &principal, &sealed).map_err(|_| wrong())?;
             if held.upstream != upstream.name {
                 return Err(wrong());
             }
             if let Some(answers) = &mut request.answers {
-                answers.state = held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
+                answers.state =
+                    held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
             }
         }
         match service.call(request).await? {
@@ -155,7 +165,8 @@ impl Gateway {
                 let held =
                     Held { upstream: upstream.name.clone(), state: state.map(|raw| raw.as_str().to_owned()) };
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
-                let sealed = sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+                let sealed =
+                    sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
                 Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
             }
             complete @ Answer::Complete(_) => Ok(complete),
@@ -184,7 +195,12 @@ impl Gateway {
 }
 
 /// Changes of an upstream's resources, watched again after the upstream was started again.
-fn resuming(upstream: Arc<Upstream>, wanted: Filter, peer: Arc<Peer>, first: BoxStream<Change>) -> BoxStream<Change> {
+fn resuming(
+    upstream: Arc<Upstream>,
+    wanted: Filter,
+    peer: Arc<Peer>,
+    first: BoxStream<Change>,
+) -> BoxStream<Change> {
     let state = (upstream, wanted, peer, first);
     Box::pin(stream::unfold(state, |(upstream, wanted, peer, mut changes)| async move {
         loop {
@@ -222,5 +238,7 @@ impl Service for Gateway {
 }
 
 fn text(params: &Object, name: &str) -> Result<ByteString, Rejection> {
-    params.string(name).ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
+    params
+        .string(name)
+        .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
 }

@@ -97,8 +97,12 @@ impl Upstream {
         }
         match self.status() {
             Status::Up { service, .. } => Ok(service),
-            Status::Starting => Err(Rejection::Internal(format!("the server {} is still starting", self.name))),
-            Status::Down(why) => Err(Rejection::Internal(format!("the server {} is not running: {why}", self.name))),
+            Status::Starting => {
+                Err(Rejection::Internal(format!("the server {} is still starting", self.name)))
+            }
+            Status::Down(why) => {
+                Err(Rejection::Internal(format!("the server {} is not running: {why}", self.name)))
+            }
         }
     }
 
@@ -236,7 +240,8 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> String {
     }
     // Merged before it counts as up: whoever waits for that finds what it offers.
     gateway.merge();
-    let _ = upstream.status.send_replace(Status::Up { service: Arc::clone(&service), client: client.clone() });
+    let _ =
+        upstream.status.send_replace(Status::Up { service: Arc::clone(&service), client: client.clone() });
     gateway.tell_all();
     let ended = async {
         match &client {

@@ -149,7 +149,9 @@ fn answers(params: &mut Object) -> Result<Option<Answers>, Rejection> {
     let responses = match params.take("inputResponses") {
         None => Vec::new(),
         Some(raw) => {
-            let map = raw.object().map_err(|e| Rejection::Params(format!("inputResponses must be an object: {e}")))?;
+            let map = raw
+                .object()
+                .map_err(|e| Rejection::Params(format!("inputResponses must be an object: {e}")))?;
             let answer = |(key, value): (ByteString, Raw)| match value.starts_with('{') {
                 true => Ok((key, Ok(value))),
                 false => Err(Rejection::Params(format!("the input response {key:?} must be an object"))),

@@ -79,7 +79,8 @@ impl ClientCapabilities {
     /// `None` where it may be asked.
     pub fn lacks(&self, ask: &Ask) -> Option<Object> {
         let missing = |name: &str, part: Option<&str>| {
-            let inner = part.map_or_else(Object::new, |p| Object::new().with(p.to_owned(), Raw::literal("{}")));
+            let inner =
+                part.map_or_else(Object::new, |p| Object::new().with(p.to_owned(), Raw::literal("{}")));
             Some(Object::new().with(name.to_owned(), Raw::from(inner)))
         };
         match ask.question {
@@ -144,7 +145,8 @@ impl Capabilities {
         for capability in Capability::ALL {
             let (name, flag) = capability.path();
             let part = sent.get(name).and_then(|raw| raw.object().ok());
-            let declared = part.is_some_and(|part| flag.is_none_or(|f| part.get(f).is_some_and(Raw::is_true)));
+            let declared =
+                part.is_some_and(|part| flag.is_none_or(|f| part.get(f).is_some_and(Raw::is_true)));
             if declared {
                 read = read.with(capability);
             }

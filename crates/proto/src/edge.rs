@@ -52,7 +52,9 @@ pub fn unreadable(error: &Unreadable, rules: &Rules) -> Option<Bytes> {
         Unreadable::Parse(why) => (None, Rejection::Unreadable(why.to_string())),
         Unreadable::Batch(_) => (
             None,
-            Rejection::Invalid("several messages in one array are not taken here: send one message at a time".into()),
+            Rejection::Invalid(
+                "several messages in one array are not taken here: send one message at a time".into(),
+            ),
         ),
         Unreadable::Invalid { silent: true, .. } => return None,
         Unreadable::Invalid { id, why, .. } => (id.clone(), Rejection::Invalid((*why).into())),
@@ -126,13 +128,17 @@ impl Pipe {
             return self.modern(&call);
         }
         match Method::parse(&call.method) {
-            Some(Method::Initialize) if legacy => match Session::open(&call, &self.served, Principal::local()) {
-                Ok((session, reply)) => {
-                    self.session = Some(session);
-                    vec![Output::Reply(reply)]
+            Some(Method::Initialize) if legacy => {
+                match Session::open(&call, &self.served, Principal::local()) {
+                    Ok((session, reply)) => {
+                        self.session = Some(session);
+                        vec![Output::Reply(reply)]
+                    }
+                    Err(rejection) => {
+                        vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))]
+                    }
                 }
-                Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))],
-            },
+            }
             Some(Method::Ping) if legacy => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
             _ => vec![Output::Reply(refuse(&call.id, &Rejection::NeitherEra(self.served.revisions), rules))],
         }
@@ -168,12 +174,13 @@ impl Pipe {
         }
         let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
         let found = self.modern.iter().find(|(_, call)| Some(call.id()) == id.as_ref()).map(|(key, _)| *key);
-        found.map(|key| {
-            self.modern.remove(&key);
-            Output::Drop(key)
-        })
-        .into_iter()
-        .collect()
+        found
+            .map(|key| {
+                self.modern.remove(&key);
+                Output::Drop(key)
+            })
+            .into_iter()
+            .collect()
     }
 
     /// Something happened while a call was worked on.
@@ -211,7 +218,9 @@ impl Pipe {
     /// Something changed that a listen watches.
     pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
         match (self.modern.get(&key), &mut self.session) {
-            (Some(call), _) => call.changed(change).map(|bytes| Output::Send(key, bytes)).into_iter().collect(),
+            (Some(call), _) => {
+                call.changed(change).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
+            }
             (None, Some(session)) => session.changed(key, change),
             (None, None) => Vec::new(),
         }

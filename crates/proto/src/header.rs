@@ -47,7 +47,11 @@ pub fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b))
         && text.trim() == text
         && !(text.starts_with(OPENING) && text.ends_with(CLOSING));
-    let value = if plain { Cow::Borrowed(text) } else { Cow::Owned(format!("{OPENING}{}{CLOSING}", BASE64.encode(text))) };
+    let value = if plain {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{OPENING}{}{CLOSING}", BASE64.encode(text)))
+    };
     // Visible ASCII and spaces are a valid header value.
     HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
@@ -76,15 +80,24 @@ pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<
         match (sent, body.as_ref().and_then(text_of)) {
             (None, None) => {}
             (None, Some(_)) => {
-                return Err(format!("{header} is required, since the argument {:?} is given", mirror.path.join(".")));
+                return Err(format!(
+                    "{header} is required, since the argument {:?} is given",
+                    mirror.path.join(".")
+                ));
             }
             (Some(_), None) if body.is_some() => {} // Not a primitive: the schema's to refuse.
             (Some(_), None) => {
-                return Err(format!("{header} is given, but the argument {:?} is not", mirror.path.join(".")));
+                return Err(format!(
+                    "{header} is given, but the argument {:?} is not",
+                    mirror.path.join(".")
+                ));
             }
             (Some(sent), Some(body)) if *sent == *body || same_integer(&sent, &body) => {}
             (Some(sent), Some(_)) => {
-                return Err(format!("{header} is {sent:?}, the argument {:?} differs", mirror.path.join(".")));
+                return Err(format!(
+                    "{header} is {sent:?}, the argument {:?} differs",
+                    mirror.path.join(".")
+                ));
             }
         }
     }
@@ -148,7 +161,11 @@ pub fn mirrors(input_schema: &Raw) -> Result<Vec<Mirror>, String> {
     let mut seen = HashSet::new();
     for mirror in &found {
         if !seen.insert(mirror.header.to_ascii_lowercase()) {
-            return Err(format!("{} {:?} stands twice; case does not count", name::PARAM_KEYWORD, mirror.header));
+            return Err(format!(
+                "{} {:?} stands twice; case does not count",
+                name::PARAM_KEYWORD,
+                mirror.header
+            ));
         }
     }
     Ok(found)
@@ -178,10 +195,8 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirror>)
     let mut path = path;
     if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
         match &path {
-            Some(path) if !path.is_empty() => found.push(Mirror {
-                header: checked(annotation, schema.get("type"), path)?,
-                path: path.to_vec(),
-            }),
+            Some(path) if !path.is_empty() => found
+                .push(Mirror { header: checked(annotation, schema.get("type"), path)?, path: path.to_vec() }),
             _ => {
                 return Err(format!(
                     "{} stands where only `properties` may lead to it: not in arrays, alternatives, conditions or $defs",
@@ -225,7 +240,11 @@ fn checked(annotation: &Value, kind: Option<&Value>, path: &[String]) -> Result<
         return Err(format!("{keyword} {header:?} of {at:?} is no header name"));
     }
     let fits = matches!(kind.and_then(Value::as_str), Some("string" | "integer" | "boolean"));
-    if fits { Ok(header.to_owned()) } else { Err(format!("{keyword} of {at:?} needs type string, integer or boolean")) }
+    if fits {
+        Ok(header.to_owned())
+    } else {
+        Err(format!("{keyword} of {at:?} needs type string, integer or boolean"))
+    }
 }
 
 /// The headers of a modern request over HTTP.

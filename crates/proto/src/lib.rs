@@ -14,8 +14,8 @@ pub mod header;
 pub mod legacy;
 mod level;
 pub mod modern;
-pub mod project;
 mod ours;
+pub mod project;
 mod raw;
 mod rejection;
 mod service;
@@ -30,7 +30,7 @@ pub use ours::list_all;
 pub use raw::{Object, ParseError, Raw};
 pub use rejection::{Rejection, Rendered};
 pub use service::{
-    Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink, Filter, Interim,
-    Listening, Mirror, Peer, Principal, Request, Service,
+    Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink, Filter,
+    Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
 pub use watch::Watchers;

@@ -46,10 +46,13 @@ fn below(value: &mut Raw, opens: Opens, revision: Revision) {
                 None => content(value, kinds, revision),
                 // Where only one block may stand, the first one is the message.
                 Some(blocks) if !revision.rules().sampling_tools => {
-                    *value = blocks.into_iter().next().unwrap_or(Raw::literal(r#"{"type":"text","text":""}"#));
+                    *value =
+                        blocks.into_iter().next().unwrap_or(Raw::literal(r#"{"type":"text","text":""}"#));
                     content(value, kinds, revision);
                 }
-                Some(_) => each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision)),
+                Some(_) => {
+                    each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
+                }
             }
         }
     }
@@ -96,7 +99,9 @@ pub fn list(elements: &[Raw]) -> Raw {
 /// A block of content, in the nearest form that the revision has. An unknown kind passes.
 fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) {
     let Ok(mut inner) = block.object() else { return };
-    let Some(kind) = inner.string("type").and_then(|tag| kinds.iter().find(|kind| tag == kind.tag)) else { return };
+    let Some(kind) = inner.string("type").and_then(|tag| kinds.iter().find(|kind| tag == kind.tag)) else {
+        return;
+    };
     if kind.exists.contains(revision) {
         if kind.shape.concerns(revision) {
             object(&mut inner, kind.shape, revision);
@@ -116,7 +121,9 @@ fn in_words(tag: &str, block: &Object) -> String {
             (title, name) if title.is_empty() => format!("[resource {name}: {}]", text("uri")),
             (title, _) => format!("[resource {title}: {}]", text("uri")),
         },
-        "tool_use" => format!("[tool call {}: {}]", text("name"), block.get("input").map_or("{}", Raw::as_str)),
+        "tool_use" => {
+            format!("[tool call {}: {}]", text("name"), block.get("input").map_or("{}", Raw::as_str))
+        }
         "tool_result" => format!("[tool result: {}]", block.get("content").map_or("[]", Raw::as_str)),
         _ => {
             let size = block.get("data").map_or(0, |data| data.as_str().len().saturating_sub(2) / 4 * 3);
@@ -198,7 +205,8 @@ fn structured(result: &mut Object, row: &MethodRow, rules: &Rules) {
     if row.lists == Some("tools")
         && let Some(tools) = result.get("tools").and_then(|tools| tools.array().ok())
     {
-        let fits = |schema: &Raw| schema.object().is_ok_and(|s| s.string("type").as_deref() == Some("object"));
+        let fits =
+            |schema: &Raw| schema.object().is_ok_and(|s| s.string("type").as_deref() == Some("object"));
         let mut tools = tools;
         for tool in &mut tools {
             if let Ok(mut inner) = tool.object()
@@ -225,7 +233,9 @@ pub fn question(ask: &Ask, rules: &Rules) -> Object {
 /// A map of questions as a modern peer sees it.
 pub fn questions(questions: &[(ByteString, Ask)], rules: &Rules) -> Object {
     let request = |ask: &Ask| {
-        Raw::from(Object::new().with("method", ask.question.wire()).with("params", Raw::from(question(ask, rules))))
+        Raw::from(
+            Object::new().with("method", ask.question.wire()).with("params", Raw::from(question(ask, rules))),
+        )
     };
     questions.iter().map(|(key, ask)| (key.clone(), request(ask))).collect()
 }

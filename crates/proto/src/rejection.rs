@@ -81,8 +81,11 @@ fn neither(served: Revisions) -> String {
         names(served.and(Revisions::MODERN)),
         spec::meta::CLIENT_CAPABILITIES,
     );
-    let legacy =
-        format!("open a session with {} ({})", Method::Initialize.wire(), names(served.and(Revisions::LEGACY)));
+    let legacy = format!(
+        "open a session with {} ({})",
+        Method::Initialize.wire(),
+        names(served.and(Revisions::LEGACY))
+    );
     match (served.serves(Era::Modern), served.serves(Era::Legacy)) {
         (true, true) => format!("this request belongs to no era: either {modern}, or {legacy}"),
         (true, false) => format!("missing protocol version: {modern}"),
@@ -99,7 +102,9 @@ impl Rejection {
             Rejection::Unreadable(_) => (Code::ParseError, None),
             Rejection::Invalid(_) => (Code::InvalidRequest, None),
             Rejection::UnknownMethod(_) => (Code::MethodNotFound, None),
-            Rejection::Params(_) | Rejection::Meta(_) | Rejection::NeitherEra(_) => (Code::InvalidParams, None),
+            Rejection::Params(_) | Rejection::Meta(_) | Rejection::NeitherEra(_) => {
+                (Code::InvalidParams, None)
+            }
             Rejection::NoSuchResource { uri } => {
                 (rules.resource_not_found, Some(Object::new().with("uri", Raw::of(&**uri))))
             }
@@ -121,8 +126,13 @@ impl Rejection {
         let code = if Code::may_send(code.number(), rules.revision) { code } else { fallback(code, rules) };
         let status = match self {
             _ if !rules.status_of_errors => 200,
-            Rejection::Unreadable(_) | Rejection::Invalid(_) | Rejection::Meta(_) | Rejection::NeitherEra(_) => 400,
-            Rejection::MissingCapability(_) | Rejection::UnsupportedVersion { .. } | Rejection::Headers(_) => 400,
+            Rejection::Unreadable(_)
+            | Rejection::Invalid(_)
+            | Rejection::Meta(_)
+            | Rejection::NeitherEra(_) => 400,
+            Rejection::MissingCapability(_)
+            | Rejection::UnsupportedVersion { .. }
+            | Rejection::Headers(_) => 400,
             Rejection::UnknownMethod(_) => 404,
             _ => 200,
         };
@@ -135,7 +145,9 @@ impl Rejection {
         let code = object.get("code").and_then(|c| c.as_str().parse().ok());
         Rejection::Passed {
             code: code.unwrap_or(Code::InternalError.number()),
-            message: object.string("message").map_or_else(|| "the server gave no message".into(), |m| m.to_string()),
+            message: object
+                .string("message")
+                .map_or_else(|| "the server gave no message".into(), |m| m.to_string()),
             data: object.get("data").cloned(),
         }
     }

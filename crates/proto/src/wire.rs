@@ -163,9 +163,7 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
             None => Err(invalid(None, "a result must carry the \"id\" of its request")),
         },
         (None, None, Some(error)) => Ok(Message::Response { id, outcome: Err(error) }),
-        (None, None, None) => {
-            Err(invalid(id, "a message has a \"method\", a \"result\" or an \"error\""))
-        }
+        (None, None, None) => Err(invalid(id, "a message has a \"method\", a \"result\" or an \"error\"")),
         _ => Err(invalid(id, "a message has only one of \"method\", \"result\" and \"error\"")),
     }
 }

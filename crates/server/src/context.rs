@@ -101,7 +101,8 @@ impl Cx {
     /// not fit.
     pub async fn elicit(&self, key: &str, message: &str, schema: &Value) -> Result<Elicited> {
         let params = Object::new().with("message", message).with("requestedSchema", Raw::of(schema));
-        let mode = if self.peer().revision.rules().url_elicitation { params.with("mode", "form") } else { params };
+        let mode =
+            if self.peer().revision.rules().url_elicitation { params.with("mode", "form") } else { params };
         let answer = self.ask(key, Question::Elicit, mode)?;
         let refused = |why: String| Error::reject(Rejection::Params(format!("the answer to {key:?} {why}")));
         let object = answer.object().map_err(|e| refused(e.to_string()))?;
@@ -138,7 +139,8 @@ impl Cx {
     /// As [`Cx::elicit`].
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Value>> {
         let answer = self.ask(key, Question::ListRoots, Object::new())?;
-        let wrong = || Error::reject(Rejection::Params(format!("the answer to {key:?} needs an array \"roots\"")));
+        let wrong =
+            || Error::reject(Rejection::Params(format!("the answer to {key:?} needs an array \"roots\"")));
         let value: Value = answer.read().map_err(|_| wrong())?;
         value.get("roots").and_then(Value::as_array).cloned().ok_or_else(wrong)
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::FutureExt as _;
 use proto::{
-    Answer, Answers, BoxFuture, CacheHint, Capabilities, Change, Description, Filter, Interim, Listening, Mirror, Object,
-    Peer, Raw, Rejection, Request, Service, Watchers,
+    Answer, Answers, BoxFuture, CacheHint, Capabilities, Change, Description, Filter, Interim, Listening,
+    Mirror, Object, Peer, Raw, Rejection, Request, Service, Watchers,
 };
 use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
@@ -175,11 +175,24 @@ impl Builder {
             tool_names: index(tools.iter().map(|(name, _)| name), "tool")?,
             tools,
             resource_uris: index(self.resources.iter().map(|r| &r.uri), "resource")?,
-            resources: self.resources.into_iter().map(|r| { let raw = Raw::from(r.definition.clone()); (r, raw) }).collect(),
+            resources: self
+                .resources
+                .into_iter()
+                .map(|r| {
+                    let raw = Raw::from(r.definition.clone());
+                    (r, raw)
+                })
+                .collect(),
             templates,
             prompts: {
                 index(self.prompts.iter().map(|p| &p.name), "prompt")?;
-                self.prompts.into_iter().map(|p| { let raw = p.listed(); (p, raw) }).collect()
+                self.prompts
+                    .into_iter()
+                    .map(|p| {
+                        let raw = p.listed();
+                        (p, raw)
+                    })
+                    .collect()
             },
             watchers: Watchers::default(),
             sealer: Sealer::new(Shared(keys), SystemClock),
@@ -274,7 +287,10 @@ impl Server {
         let name = named(&request.params, "name")?;
         let tool = self.0.tool_names.get(&*name).map(|at| &self.0.tools[*at].1);
         let tool = tool.ok_or_else(|| {
-            Rejection::Params(format!("there is no tool {:?}; tools/list names those that exist", clipped(&name)))
+            Rejection::Params(format!(
+                "there is no tool {:?}; tools/list names those that exist",
+                clipped(&name)
+            ))
         })?;
         let arguments = arguments(&request.params)?;
         let value: Value = arguments.read().map_err(|e| Rejection::Params(format!("arguments: {e}")))?;
@@ -303,14 +319,20 @@ impl Server {
     async fn get_prompt(&self, request: Request) -> Result<Answer, Rejection> {
         let name = named(&request.params, "name")?;
         let (prompt, _) = self.0.prompts.iter().find(|(p, _)| p.name == *name).ok_or_else(|| {
-            Rejection::Params(format!("there is no prompt {:?}; prompts/list names those that exist", clipped(&name)))
+            Rejection::Params(format!(
+                "there is no prompt {:?}; prompts/list names those that exist",
+                clipped(&name)
+            ))
         })?;
         let sent = arguments(&request.params)?;
         let values: HashMap<String, String> = sent
             .read()
             .map_err(|e| Rejection::Params(format!("the arguments of a prompt must be strings: {e}")))?;
         if let Some(missing) = prompt.arguments.iter().find(|a| a.required && !values.contains_key(&a.name)) {
-            return Err(Rejection::Params(format!("the prompt {name} needs the argument {:?}", missing.name)));
+            return Err(Rejection::Params(format!(
+                "the prompt {name} needs the argument {:?}",
+                missing.name
+            )));
         }
         let (cx, request) = self.context(request, sent)?;
         match guarded((prompt.handler)(values, cx.clone())).await {
@@ -402,31 +424,40 @@ impl Server {
         };
         let (reference, argument) = (part("ref")?, part("argument")?);
         let (name, typed) = (named(&argument, "name")?, named(&argument, "value")?);
-        let completer = match reference.string("type").as_deref() {
-            Some("ref/prompt") => {
-                let prompt = named(&reference, "name")?;
-                let (found, _) = self.0.prompts.iter().find(|(p, _)| p.name == *prompt).ok_or_else(|| {
-                    wrong(format!("there is no prompt {:?}", clipped(&prompt)))
-                })?;
-                let argument = found.arguments.iter().find(|a| a.name == *name);
-                argument.ok_or_else(|| wrong(format!("{prompt} has no argument {:?}", clipped(&name))))?.complete.clone()
-            }
-            Some("ref/resource") => {
-                let uri = named(&reference, "uri")?;
-                let template = self.0.templates.iter().find(|t| t.template.as_str() == &*uri).ok_or_else(|| {
-                    wrong(format!("there is no resource template {:?}", clipped(&uri)))
-                })?;
-                if !template.template.variables().any(|v| v == &*name) {
-                    return Err(wrong(format!("{uri} has no variable {:?}", clipped(&name))));
+        let completer =
+            match reference.string("type").as_deref() {
+                Some("ref/prompt") => {
+                    let prompt = named(&reference, "name")?;
+                    let (found, _) = self
+                        .0
+                        .prompts
+                        .iter()
+                        .find(|(p, _)| p.name == *prompt)
+                        .ok_or_else(|| wrong(format!("there is no prompt {:?}", clipped(&prompt))))?;
+                    let argument = found.arguments.iter().find(|a| a.name == *name);
+                    argument
+                        .ok_or_else(|| wrong(format!("{prompt} has no argument {:?}", clipped(&name))))?
+                        .complete
+                        .clone()
                 }
-                template.completers.get(&*name).cloned()
-            }
-            _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
-        };
+                Some("ref/resource") => {
+                    let uri = named(&reference, "uri")?;
+                    let template =
+                        self.0.templates.iter().find(|t| t.template.as_str() == &*uri).ok_or_else(|| {
+                            wrong(format!("there is no resource template {:?}", clipped(&uri)))
+                        })?;
+                    if !template.template.variables().any(|v| v == &*name) {
+                        return Err(wrong(format!("{uri} has no variable {:?}", clipped(&name))));
+                    }
+                    template.completers.get(&*name).cloned()
+                }
+                _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
+            };
         let mut values = completer.map(|complete| complete(&typed)).unwrap_or_default();
         let total = values.len();
         values.truncate(COMPLETIONS);
-        let completion = serde_json::json!({"values": values, "total": total, "hasMore": total > COMPLETIONS});
+        let completion =
+            serde_json::json!({"values": values, "total": total, "hasMore": total > COMPLETIONS});
         Ok(Object::new().with("completion", Raw::of(&completion)))
     }
 }
@@ -472,7 +503,9 @@ async fn guarded<T>(handler: BoxFuture<'static, Result<T>>) -> Result<T> {
 }
 
 fn named(params: &Object, name: &str) -> Result<ByteString, Rejection> {
-    params.string(name).ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
+    params
+        .string(name)
+        .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
 }
 
 fn arguments(params: &Object) -> Result<Raw, Rejection> {
@@ -488,7 +521,9 @@ fn fits(name: &str, result: &ToolResult, output: &crate::schema::Validator) -> R
     if result.is_error() {
         return Ok(());
     }
-    let fault = |why: String| Rejection::Internal(format!("the result of {name} does not fit its output schema: {why}"));
+    let fault = |why: String| {
+        Rejection::Internal(format!("the result of {name} does not fit its output schema: {why}"))
+    };
     let structured = result.structured_content().ok_or_else(|| fault("it is not structured".into()))?;
     let value: Value = structured.read().map_err(|e| fault(e.to_string()))?;
     output.check(&value).map_err(fault)

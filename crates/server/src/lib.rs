@@ -5,14 +5,14 @@
 
 mod content;
 mod context;
+mod engine;
 mod error;
 mod handler;
 mod list;
 mod prompt;
 mod resource;
-pub mod seal;
-mod engine;
 mod schema;
+pub mod seal;
 mod template;
 mod tool;
 

@@ -108,9 +108,7 @@ impl Prompt {
     pub(crate) fn listed(&self) -> Raw {
         let mut definition = self.definition.clone();
         if !self.arguments.is_empty() {
-            let argument = |a: &Argument| {
-                serde_json::json!({"name": a.name, "description": a.description, "required": a.required})
-            };
+            let argument = |a: &Argument| serde_json::json!({"name": a.name, "description": a.description, "required": a.required});
             definition.set("arguments", Raw::of(&self.arguments.iter().map(argument).collect::<Vec<_>>()));
         }
         Raw::from(definition)

@@ -26,7 +26,8 @@ impl Template {
             if open > 0 {
                 parts.push(Part::Literal(rest[..open].to_owned()));
             }
-            let close = rest[open..].find('}').ok_or_else(|| format!("{source:?}: a brace is not closed"))? + open;
+            let close =
+                rest[open..].find('}').ok_or_else(|| format!("{source:?}: a brace is not closed"))? + open;
             let expression = &rest[open + 1..close];
             let (reserved, name) = match expression.strip_prefix('+') {
                 Some(name) => (true, name),
@@ -68,7 +69,9 @@ impl Template {
 fn matching(parts: &[Part], uri: &str, values: &mut Vec<(String, String)>) -> bool {
     match parts {
         [] => uri.is_empty(),
-        [Part::Literal(text), rest @ ..] => uri.strip_prefix(text.as_str()).is_some_and(|uri| matching(rest, uri, values)),
+        [Part::Literal(text), rest @ ..] => {
+            uri.strip_prefix(text.as_str()).is_some_and(|uri| matching(rest, uri, values))
+        }
         [Part::Variable { name, reserved }, rest @ ..] => {
             let end = if *reserved { uri.len() } else { uri.find(['/', '?', '#']).unwrap_or(uri.len()) };
             // A literal that follows says where to stop; without one the variable takes all it can.
@@ -123,9 +126,11 @@ mod tests {
         assert_eq!(values("test://t/{id}/data", "test://t/1%2F2/data").unwrap(), ["id=1/2"]);
         assert_eq!(values("f:///{+path}", "f:///a/b.txt").unwrap(), ["path=a/b.txt"]);
         assert_eq!(values("x:{a}-{b}", "x:1-2-3").unwrap(), ["a=1", "b=2-3"]);
-        for (template, uri) in
-            [("test://t/{id}/data", "test://t//data"), ("test://t/{id}/data", "test://t/1/2/data"), ("x:{a}", "y:1")]
-        {
+        for (template, uri) in [
+            ("test://t/{id}/data", "test://t//data"),
+            ("test://t/{id}/data", "test://t/1/2/data"),
+            ("x:{a}", "y:1"),
+        ] {
             assert_eq!(values(template, uri), None, "{template} {uri}");
         }
         assert!(Template::new("x:{").is_err() && Template::new("x:{a,b}").is_err());

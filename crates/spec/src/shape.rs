@@ -74,9 +74,7 @@ impl Shape {
             return false;
         }
         let kinds = |kinds: &'static [Kind]| {
-            kinds
-                .iter()
-                .any(|k| !k.exists.contains(revision) || k.shape.concerns_within(revision, depth - 1))
+            kinds.iter().any(|k| !k.exists.contains(revision) || k.shape.concerns_within(revision, depth - 1))
         };
         self.fields.iter().any(|f| {
             !f.exists.contains(revision)

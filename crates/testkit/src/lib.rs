@@ -329,7 +329,8 @@ impl Client {
 
     /// Sends an HTTP request of any kind with the same defaults; gives the exchange.
     pub fn exchange(&mut self, verb: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchange {
-        let mut all = vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        let mut all =
+            vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         if let Some(session) = &self.session {
             all.push(("mcp-session-id", session));
         }

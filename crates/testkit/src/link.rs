@@ -68,7 +68,8 @@ pub(crate) fn run(
 
 async fn read(exchange: Exchange, response: http::Response<Incoming>, out: &UnboundedSender<Arrival>) {
     let (parts, mut body) = response.into_parts();
-    let events = parts.headers.get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/event-stream"));
+    let events =
+        parts.headers.get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/event-stream"));
     let _ = out.send(Arrival::Head(exchange, Head { status: parts.status.as_u16(), headers: parts.headers }));
     let mut buffer = String::new();
     while let Some(Ok(frame)) = body.frame().await {

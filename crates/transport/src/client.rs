@@ -13,8 +13,8 @@ use futures_util::StreamExt as _;
 use proto::upstream::{CallKey, Edge, Introduction, Outgoing, Output};
 use proto::wire::Message;
 use proto::{
-    Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Listening, Mirror, Object, Peer, Principal, Raw,
-    Rejection, Request, Service, Watchers, wire,
+    Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Listening, Mirror, Object, Peer,
+    Principal, Raw, Rejection, Request, Service, Watchers, wire,
 };
 use spec::{Disconnect, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -46,7 +46,9 @@ impl Settings {
     /// 3 s for the probe, 60 s to connect, 10 minutes for a call, 5 minutes for an answer.
     pub fn new(name: &str, version: &str) -> Settings {
         Settings {
-            introduction: Introduction { identity: Object::new().with("name", name).with("version", version) },
+            introduction: Introduction {
+                identity: Object::new().with("name", name).with("version", version),
+            },
             probe: Duration::from_secs(3),
             connect: Duration::from_secs(60),
             call: Duration::from_secs(600),
@@ -402,7 +404,8 @@ impl Under {
     /// Keeps the call open for a while; gives the state that names it.
     fn hold(&mut self, principal: &Principal) -> Result<String, Rejection> {
         let mut secret = [0u8; 16];
-        getrandom::fill(&mut secret).map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+        getrandom::fill(&mut secret)
+            .map_err(|_| Rejection::Internal("no request state could be made".into()))?;
         let name: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         self.shared.lock().held.insert(name.clone(), (self.key, principal.clone()));
         self.kept = true;
@@ -470,7 +473,8 @@ impl State {
         answers: Answers,
         waiting: oneshot::Sender<Result<Answer, Rejection>>,
     ) -> Result<(CallKey, Vec<Output>), Rejection> {
-        let unknown = || Rejection::Params("requestState is not valid: the call that asked is no longer open".into());
+        let unknown =
+            || Rejection::Params("requestState is not valid: the call that asked is no longer open".into());
         let name = answers.state.as_ref().and_then(Raw::string).ok_or_else(unknown)?;
         let (key, owner) = self.held.get(&*name).cloned().ok_or_else(unknown)?;
         if owner != request.peer.principal {

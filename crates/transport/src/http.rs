@@ -83,7 +83,10 @@ async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Respon
         Ok(()) if parts.method == Verb::POST => post(&app, &parts.headers, body).await,
         Ok(()) if parts.method == Verb::GET => legacy::get(&app, &parts.headers),
         Ok(()) if parts.method == Verb::DELETE => legacy::delete(&app, &parts.headers),
-        Ok(()) => Err(Refusal::plain(StatusCode::METHOD_NOT_ALLOWED, "this endpoint takes POST, and GET and DELETE of a session")),
+        Ok(()) => Err(Refusal::plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this endpoint takes POST, and GET and DELETE of a session",
+        )),
     };
     outcome.unwrap_or_else(|refusal| refusal.response())
 }
@@ -150,7 +153,9 @@ async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body) -> Result<Respons
     }
     match message {
         Message::Request(call) => request(app, headers, call, accept, session.is_some()).await,
-        Message::Notification { .. } if !headers.contains_key(name::SESSION_ID) || session.is_some() => Ok(accepted()),
+        Message::Notification { .. } if !headers.contains_key(name::SESSION_ID) || session.is_some() => {
+            Ok(accepted())
+        }
         Message::Notification { .. } => Err(legacy::no_session()),
         Message::Response { .. } if headers.contains_key(name::SESSION_ID) => Err(legacy::no_session()),
         Message::Response { .. } => {
@@ -178,11 +183,17 @@ async fn request(
         }
         if live {
             let why = "the version header does not name this session's revision";
-            return Err(Refusal { status: StatusCode::BAD_REQUEST, ..Refusal::of(&call.id, &Rejection::Invalid(why.into())) });
+            return Err(Refusal {
+                status: StatusCode::BAD_REQUEST,
+                ..Refusal::of(&call.id, &Rejection::Invalid(why.into()))
+            });
         }
         if headers.contains_key(name::SESSION_ID) {
             let why = "there is no such session; open a new one with initialize";
-            return Err(Refusal { status: StatusCode::NOT_FOUND, ..Refusal::of(&call.id, &Rejection::Invalid(why.into())) });
+            return Err(Refusal {
+                status: StatusCode::NOT_FOUND,
+                ..Refusal::of(&call.id, &Rejection::Invalid(why.into()))
+            });
         }
         if method == Some(Method::Ping) {
             return Ok(json(StatusCode::OK, wire::result(&call.id, &Default::default())));
@@ -192,7 +203,8 @@ async fn request(
 }
 
 fn unreadable(app: &App, headers: &HeaderMap, error: &Unreadable) -> Refusal {
-    let rules = legacy::find(app, headers).map_or(Revision::LATEST_MODERN.rules(), |live| live.revision().rules());
+    let rules =
+        legacy::find(app, headers).map_or(Revision::LATEST_MODERN.rules(), |live| live.revision().rules());
     let body = edge::unreadable(error, rules).unwrap_or_default();
     Refusal { status: StatusCode::BAD_REQUEST, body }
 }

@@ -89,7 +89,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Without white space around it, and without a byte order mark before the first one.
     fn trimmed(&mut self, line: Bytes) -> Option<Bytes> {
-        let start = if std::mem::replace(&mut self.begun, true) || !line.starts_with(BOM) { 0 } else { BOM.len() };
+        let start =
+            if std::mem::replace(&mut self.begun, true) || !line.starts_with(BOM) { 0 } else { BOM.len() };
         let line = line.slice(start..);
         let text = line.trim_ascii();
         (!text.is_empty()).then(|| line.slice_ref(text))

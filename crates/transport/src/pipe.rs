@@ -172,15 +172,19 @@ impl Driver {
                 Output::Start(key, mut request) => {
                     request.events = EventSink::new(key, self.events.0.clone());
                     let served = Arc::clone(&self.served);
-                    self.start(key, Box::pin(async move {
-                        (key, Done::Answered(served.service.call(*request).await))
-                    }));
+                    self.start(
+                        key,
+                        Box::pin(async move { (key, Done::Answered(served.service.call(*request).await)) }),
+                    );
                 }
                 Output::Listen(key, filter, peer) => {
                     let served = Arc::clone(&self.served);
-                    self.start(key, Box::pin(async move {
-                        (key, Done::Listening(served.service.listen(filter, peer).await))
-                    }));
+                    self.start(
+                        key,
+                        Box::pin(
+                            async move { (key, Done::Listening(served.service.listen(filter, peer).await)) },
+                        ),
+                    );
                 }
                 Output::Drop(key) => {
                     self.changes.remove(&key);

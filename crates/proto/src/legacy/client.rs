@@ -49,7 +49,8 @@ impl Session {
     /// The params of the `initialize` request. All questions are declared; the session answers by itself
     /// those that the client at hand cannot be asked.
     pub fn initialize(revision: Revision, introduction: &Introduction) -> Object {
-        let mut capabilities = Object::new().with("roots", Raw::literal("{}")).with("sampling", Raw::literal("{}"));
+        let mut capabilities =
+            Object::new().with("roots", Raw::literal("{}")).with("sampling", Raw::literal("{}"));
         if Question::Elicit.exists().contains(revision) {
             let modes = if revision.rules().url_elicitation { r#"{"form":{},"url":{}}"# } else { "{}" };
             capabilities.set("elicitation", Raw::literal(modes));
@@ -72,9 +73,11 @@ impl Session {
     /// When the answer is no handshake, or names a revision that we do not speak.
     pub fn open(outcome: Result<Raw, Raw>) -> Result<(Session, Description, Bytes), Rejection> {
         let result = outcome.map_err(|error| Rejection::passed(&error))?;
-        let wrong = |why: String| Rejection::Internal(format!("the server's answer to initialize is wrong: {why}"));
+        let wrong =
+            |why: String| Rejection::Internal(format!("the server's answer to initialize is wrong: {why}"));
         let result = result.object().map_err(|e| wrong(e.to_string()))?;
-        let named = result.string("protocolVersion").ok_or_else(|| wrong("it has no protocolVersion".into()))?;
+        let named =
+            result.string("protocolVersion").ok_or_else(|| wrong("it has no protocolVersion".into()))?;
         let revision = Revision::parse(&named)
             .filter(|r| r.era() == Era::Legacy)
             .ok_or_else(|| wrong(format!("protocolVersion {named:?} is not known here")))?;
@@ -300,10 +303,6 @@ impl Call {
 
 fn response(id: &Id, member: &'static str, value: &Raw) -> Bytes {
     let mut out = Vec::new();
-    Object::new()
-        .with("jsonrpc", "2.0")
-        .with("id", id.raw())
-        .with(member, value.clone())
-        .write(&mut out);
+    Object::new().with("jsonrpc", "2.0").with("id", id.raw()).with(member, value.clone()).write(&mut out);
     out.into()
 }

@@ -17,7 +17,9 @@ use crate::level::Level;
 use crate::project::{self, Stamp};
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
-use crate::service::{Answer, Answers, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request};
+use crate::service::{
+    Answer, Answers, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request,
+};
 use crate::stream::{self, Stream};
 use crate::wire::{self, Id, Message};
 
@@ -64,7 +66,11 @@ impl Session {
     /// # Errors
     /// When the request is not a proper one. A revision that is not served is not an error: the reply names
     /// another one.
-    pub fn open(call: &wire::Call, served: &Served, principal: Principal) -> Result<(Session, Bytes), Rejection> {
+    pub fn open(
+        call: &wire::Call,
+        served: &Served,
+        principal: Principal,
+    ) -> Result<(Session, Bytes), Rejection> {
         let params = admit::opened(call.params.as_ref())?;
         let field = |name: &str| Rejection::Params(format!("initialize needs {name:?}"));
         let requested = params.string("protocolVersion").ok_or_else(|| field("protocolVersion"))?;
@@ -140,12 +146,13 @@ impl Session {
         let mut params = admit::opened(call.params.as_ref())?;
         let done = || Ok(vec![Output::Reply(wire::result(&call.id, &Object::new()))]);
         match method {
-            Method::Initialize => {
-                Err(Rejection::Invalid("this session is open already; initialize opens a new one only".into()))
-            }
+            Method::Initialize => Err(Rejection::Invalid(
+                "this session is open already; initialize opens a new one only".into(),
+            )),
             Method::Ping => done(),
             Method::LoggingSetLevel => {
-                let level = params.get("level").ok_or_else(|| Rejection::Params("\"level\" is required".into()))?;
+                let level =
+                    params.get("level").ok_or_else(|| Rejection::Params("\"level\" is required".into()))?;
                 let level = admit::level(level).map_err(Rejection::Params)?;
                 Arc::make_mut(&mut self.peer).log_level = Some(level);
                 done()
@@ -212,7 +219,8 @@ impl Session {
             }
             Some(Notice::Cancelled) => {
                 let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
-                let found = self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(key, _)| *key);
+                let found =
+                    self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(key, _)| *key);
                 found.map_or_else(Vec::new, |key| self.cancel(key))
             }
             _ => Vec::new(),
@@ -223,7 +231,8 @@ impl Session {
     fn cancel(&mut self, key: CallKey) -> Vec<Output> {
         self.calls.remove(&key);
         let mut outputs = vec![Output::Drop(key)];
-        let asked: Vec<u64> = self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
+        let asked: Vec<u64> =
+            self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
         for id in asked {
             self.questions.remove(&id);
             let params = Object::new()
@@ -248,7 +257,12 @@ impl Session {
     }
 
     /// A call ended, or has to ask first.
-    pub fn answered(&mut self, key: CallKey, answer: Result<Answer, Rejection>, served: &Served) -> Vec<Output> {
+    pub fn answered(
+        &mut self,
+        key: CallKey,
+        answer: Result<Answer, Rejection>,
+        served: &Served,
+    ) -> Vec<Output> {
         let Some(Call { id, work: Work::Call { request, rounds, .. }, .. }) = self.calls.get(&key) else {
             return Vec::new();
         };
@@ -256,7 +270,9 @@ impl Session {
         let answer = match answer {
             Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &request.peer) {
                 Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),
-                Ok(()) => Err(Rejection::Internal(format!("the call asked {ROUNDS} times without coming to an end"))),
+                Ok(()) => Err(Rejection::Internal(format!(
+                    "the call asked {ROUNDS} times without coming to an end"
+                ))),
                 Err(rejection) => Err(rejection),
             },
             other => other,
@@ -278,7 +294,8 @@ impl Session {
     /// Puts the questions of a call to the client.
     fn ask(&mut self, key: CallKey, interim: Interim) -> Vec<Output> {
         let rules = self.rules();
-        let Some(Call { work: Work::Call { interim: waiting, rounds, request }, .. }) = self.calls.get_mut(&key)
+        let Some(Call { work: Work::Call { interim: waiting, rounds, request }, .. }) =
+            self.calls.get_mut(&key)
         else {
             return Vec::new();
         };
@@ -309,7 +326,8 @@ impl Session {
         let Some((key, name)) = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id)) else {
             return Vec::new();
         };
-        let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key) else {
+        let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key)
+        else {
             return Vec::new();
         };
         waiting.answers.responses.push((name, outcome));

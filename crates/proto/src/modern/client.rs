@@ -52,7 +52,11 @@ impl Calls {
         let token = request.wants_progress.then_some(key);
         stamp(&mut params, self.revision, &self.introduction, Some(&request.peer), token);
         self.running.insert(key, Running::Call(request.method));
-        Outgoing { before: Vec::new(), message: wire::request(&Id::number(key), request.method.wire(), &params), params }
+        Outgoing {
+            before: Vec::new(),
+            message: wire::request(&Id::number(key), request.method.wire(), &params),
+            params,
+        }
     }
 
     pub(crate) fn listen(&mut self, key: CallKey, filter: &Filter) -> Outgoing {
@@ -115,7 +119,8 @@ impl Calls {
                 _ => Vec::new(),
             },
             Notice::SubscriptionsAcknowledged => {
-                let honoured = params.get("notifications").and_then(|raw| raw.object().ok()).unwrap_or_default();
+                let honoured =
+                    params.get("notifications").and_then(|raw| raw.object().ok()).unwrap_or_default();
                 listen.map(|key| Output::Listening(key, honoured_filter(&honoured))).into_iter().collect()
             }
             _ => match (change(notice, &params), listen) {
@@ -126,7 +131,8 @@ impl Calls {
     }
 
     fn only_call(&self) -> Option<CallKey> {
-        let mut calls = self.running.iter().filter(|(_, r)| matches!(r, Running::Call(_))).map(|(key, _)| *key);
+        let mut calls =
+            self.running.iter().filter(|(_, r)| matches!(r, Running::Call(_))).map(|(key, _)| *key);
         calls.next().filter(|_| calls.next().is_none())
     }
 }

@@ -126,9 +126,11 @@ impl Call {
     /// The acknowledgement of a listen, its first message.
     pub fn listening(&mut self, honoured: Filter) -> Bytes {
         let mut shown = Object::new();
-        for (name, on) in
-            [("toolsListChanged", honoured.tools), ("promptsListChanged", honoured.prompts), ("resourcesListChanged", honoured.resources)]
-        {
+        for (name, on) in [
+            ("toolsListChanged", honoured.tools),
+            ("promptsListChanged", honoured.prompts),
+            ("resourcesListChanged", honoured.resources),
+        ] {
             if on {
                 shown.set(name, Raw::literal("true"));
             }
@@ -194,7 +196,8 @@ fn filter(params: &Object) -> Result<Filter, Rejection> {
         None => Vec::new(),
         Some(raw) => {
             let uris = raw.array().map_err(|_| wrong(".resourceSubscriptions must be an array of URIs"))?;
-            let uri = |raw: &Raw| raw.string().ok_or_else(|| wrong(".resourceSubscriptions must hold strings"));
+            let uri =
+                |raw: &Raw| raw.string().ok_or_else(|| wrong(".resourceSubscriptions must hold strings"));
             uris.iter().map(uri).collect::<Result<_, _>>()?
         }
     };

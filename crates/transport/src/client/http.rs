@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{Client, Found, Settings, Shared};
 use super::pipe::{discovered, only_legacy, refused};
+use super::{Client, Found, Settings, Shared};
 use crate::TransportError;
 use crate::sse;
 
@@ -81,7 +81,10 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, Transpo
     let initialize = wire::request(&Id::number(2), Method::Initialize.wire(), &params);
     let (headers, outcome) = link.ask(initialize, HeaderMap::new(), settings).await?;
     let outcome = outcome.ok_or_else(|| {
-        TransportError::Protocol(format!("{} does not speak the protocol: it answers neither way of opening it", link.url))
+        TransportError::Protocol(format!(
+            "{} does not speak the protocol: it answers neither way of opening it",
+            link.url
+        ))
     })?;
     let (session, description, initialized) = Session::open(outcome).map_err(|why| refused(&why))?;
     link.session = headers.get(name::SESSION_ID).cloned();
@@ -146,7 +149,8 @@ impl Link {
 
     /// Posts a message that is not answered.
     pub(super) async fn tell(&self, message: Bytes) -> Result<(), Rejection> {
-        let response = self.post(message, HeaderMap::new()).await.map_err(|e| Rejection::Internal(e.to_string()))?;
+        let response =
+            self.post(message, HeaderMap::new()).await.map_err(|e| Rejection::Internal(e.to_string()))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => Err(Rejection::Internal(format!("{} answered {status}", self.url))),
@@ -239,7 +243,12 @@ pub(super) async fn exchange(
 fn headers(shared: &Shared, link: &Link, request: &Request, params: &Object) -> HeaderMap {
     let named = params.string("name").filter(|_| request.method == Method::ToolsCall);
     let mirrors = named.and_then(|tool| shared.lock().mirrors.get(&*tool).cloned());
-    mirrored::of_request(link.revision.as_str(), request.method, params, mirrors.as_deref().unwrap_or_default())
+    mirrored::of_request(
+        link.revision.as_str(),
+        request.method,
+        params,
+        mirrors.as_deref().unwrap_or_default(),
+    )
 }
 
 /// Posts a call and takes in whatever comes back.
@@ -248,15 +257,21 @@ async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, h
         Err(error) => Err(error.to_string()),
         Ok(response) => {
             let status = response.status();
-            let read = messages(response, wire::Limits { message: link.limit, ..shared.settings.limits }, |message| {
-                let replies = shared.receive(message, Some(key));
-                async move {
-                    let _ = shared.send(replies).await;
-                    true
-                }
-            });
+            let read = messages(
+                response,
+                wire::Limits { message: link.limit, ..shared.settings.limits },
+                |message| {
+                    let replies = shared.receive(message, Some(key));
+                    async move {
+                        let _ = shared.send(replies).await;
+                        true
+                    }
+                },
+            );
             match read.await {
-                Ok(()) if status.is_success() => Err("the server closed the stream without an answer".to_owned()),
+                Ok(()) if status.is_success() => {
+                    Err("the server closed the stream without an answer".to_owned())
+                }
                 Ok(()) => Err(format!("the server answered {status}")),
                 Err(why) => Err(why),
             }
@@ -277,4 +292,3 @@ fn annotated(result: &Object) -> impl Iterator<Item = (String, Arc<[Mirror]>)> {
         Some((tool.string("name")?.to_string(), mirrors.into()))
     })
 }
-

@@ -10,7 +10,7 @@ use proto::legacy::client::Session;
 use proto::modern::client::Calls;
 use proto::upstream::Edge;
 use proto::wire::{self, Id, Message};
-use proto::{Capabilities, CacheHint, Description, Object, Raw, Rejection};
+use proto::{CacheHint, Capabilities, Description, Object, Raw, Rejection};
 use spec::{Code, Era, Method, Revision, Revisions, meta};
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -94,7 +94,9 @@ async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: Cancell
                 }
                 Err(_) => tracing::debug!(server = name, "a line on stdout is no message and was skipped"),
             },
-            Ok(Some(Line::TooLong)) => tracing::warn!(server = name, "a line on stdout is over the limit and was skipped"),
+            Ok(Some(Line::TooLong)) => {
+                tracing::warn!(server = name, "a line on stdout is over the limit and was skipped")
+            }
             Ok(None) | Err(_) => break,
         }
     }
@@ -129,7 +131,9 @@ async fn find_out<R: AsyncRead + Unpin>(
     if probe {
         let revision = Revision::LATEST_MODERN;
         let params = Calls::discover(revision, &settings.introduction);
-        out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params)).await.map_err(closed)?;
+        out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params))
+            .await
+            .map_err(closed)?;
         match tokio::time::timeout(settings.probe, hear(lines, settings)).await {
             Ok(Ok(Said::Modern(found))) => return Ok(*found),
             Ok(Ok(Said::Other(supported))) => only_legacy(&supported)?,
@@ -138,7 +142,9 @@ async fn find_out<R: AsyncRead + Unpin>(
         }
     }
     let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
-    out.send(wire::request(&Id::number(INITIALIZE), Method::Initialize.wire(), &params)).await.map_err(closed)?;
+    out.send(wire::request(&Id::number(INITIALIZE), Method::Initialize.wire(), &params))
+        .await
+        .map_err(closed)?;
     loop {
         match hear(lines, settings).await? {
             // A slow server: what it says to the probe counts only where it refuses the handshake.
@@ -151,7 +157,9 @@ async fn find_out<R: AsyncRead + Unpin>(
                         Ok(Found { edge: Edge::Legacy(session), description })
                     }
                     (Err(_), Some(found)) => Ok(*found),
-                    (Err(why), None) => Err(TransportError::Protocol(format!("the server refuses to be opened: {why}"))),
+                    (Err(why), None) => {
+                        Err(TransportError::Protocol(format!("the server refuses to be opened: {why}")))
+                    }
                 };
             }
         }
@@ -171,12 +179,17 @@ pub(super) fn only_legacy(supported: &[String]) -> Result<(), TransportError> {
 }
 
 /// Reads until the server says something to the point. Banners and other rubbish are skipped.
-async fn hear<R: AsyncRead + Unpin>(lines: &mut Lines<R>, settings: &Settings) -> Result<Said, TransportError> {
+async fn hear<R: AsyncRead + Unpin>(
+    lines: &mut Lines<R>,
+    settings: &Settings,
+) -> Result<Said, TransportError> {
     loop {
         let line = lines.next().await.map_err(|_| TransportError::Closed(String::new()))?;
         let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
         let Line::Message(bytes) = line else { continue };
-        let Ok(Message::Response { id: Some(id), outcome }) = wire::read(bytes, &settings.limits) else { continue };
+        let Ok(Message::Response { id: Some(id), outcome }) = wire::read(bytes, &settings.limits) else {
+            continue;
+        };
         match id.as_number() {
             Some(INITIALIZE) => return Ok(Said::Initialized(outcome)),
             Some(PROBE) => return Ok(probed(outcome, settings)),
@@ -195,7 +208,10 @@ fn probed(outcome: Result<Raw, Raw>, settings: &Settings) -> Said {
 
 /// Reads the answer to `server/discover`: a modern server, a modern server of other revisions, or `None`:
 /// anything else, which is a legacy server.
-pub(super) fn discovered(outcome: &Result<Raw, Raw>, settings: &Settings) -> Option<Result<Found, Vec<String>>> {
+pub(super) fn discovered(
+    outcome: &Result<Raw, Raw>,
+    settings: &Settings,
+) -> Option<Result<Found, Vec<String>>> {
     match outcome {
         Ok(result) => {
             let result = result.object().ok()?;
@@ -209,7 +225,8 @@ pub(super) fn discovered(outcome: &Result<Raw, Raw>, settings: &Settings) -> Opt
             let error = error.object().ok()?;
             let code = Code::parse(error.get("code")?.as_str().parse().ok()?)?;
             let modern_only = code.exists().and(Revisions::LEGACY) == Revisions::NONE;
-            let supported = || -> Option<Vec<String>> { error.get("data")?.object().ok()?.get("supported")?.read().ok() };
+            let supported =
+                || -> Option<Vec<String>> { error.get("data")?.object().ok()?.get("supported")?.read().ok() };
             modern_only.then(|| Err(supported().unwrap_or_default()))
         }
     }
@@ -223,7 +240,10 @@ fn common(versions: &[String]) -> Option<Revision> {
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Found {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
     let description = Description {
-        identity: object(meta::META).get(meta::SERVER_INFO).and_then(|raw| raw.object().ok()).unwrap_or_default(),
+        identity: object(meta::META)
+            .get(meta::SERVER_INFO)
+            .and_then(|raw| raw.object().ok())
+            .unwrap_or_default(),
         capabilities: Capabilities::read(&object("capabilities")),
         instructions: result.string("instructions").map(|text| text.to_string()),
         hint: CacheHint::default(),

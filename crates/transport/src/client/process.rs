@@ -43,7 +43,8 @@ pub struct Program {
 
 /// What of our own environment a program gets: what programs need to run at all. Anything else it is given on
 /// purpose, by [`Program::env`].
-const PASSED: &[&str] = &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
+const PASSED: &[&str] =
+    &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 /// The streams of a process that runs.
 pub(super) struct Streams {
@@ -86,7 +87,10 @@ fn last_words(words: &LastWords) -> String {
 }
 
 /// Starts a program. Cancelling `gone` ends it; `gone` is cancelled when it ends by itself.
-pub(super) fn start(program: &Program, gone: &CancellationToken) -> Result<(Streams, Keeper), TransportError> {
+pub(super) fn start(
+    program: &Program,
+    gone: &CancellationToken,
+) -> Result<(Streams, Keeper), TransportError> {
     let failed = |source| TransportError::Start { program: program.command.clone(), source };
     let mut wrapped = CommandWrap::with_new(&program.command, |command| {
         command.args(&program.args).env_clear();
@@ -103,7 +107,8 @@ pub(super) fn start(program: &Program, gone: &CancellationToken) -> Result<(Stre
     let stdin = child.stdin().take().ok_or_else(missing)?;
     let stdout = child.stdout().take().ok_or_else(missing)?;
     let stderr = child.stderr().take().ok_or_else(missing)?;
-    let keeper = Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
+    let keeper =
+        Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
     tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words)));
     tokio::spawn(keep(child, gone.clone(), keeper.ended.clone()));
     Ok((Streams { stdin, stdout }, keeper))
@@ -133,7 +138,8 @@ async fn hear(stderr: ChildStderr, name: String, last_words: LastWords) {
     while let Ok(Some(line)) = lines.next().await {
         let Line::Message(line) = line else { continue };
         // A terminal must not be steered by what a server says.
-        let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(500).collect();
+        let text: String =
+            String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(500).collect();
         tracing::info!(server = name, "{text}");
         let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
         if words.len() == LAST_WORDS {

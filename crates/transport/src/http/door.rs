@@ -25,8 +25,13 @@ pub(crate) fn check(headers: &HeaderMap, options: &Options) -> Result<(), Refusa
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
-    let known = origins.next().is_none() && origin.to_str().is_ok_and(|origin| admitted(origin, host, options));
-    if known { Ok(()) } else { Err(Refusal::plain(StatusCode::FORBIDDEN, "pages of that Origin may not call this endpoint")) }
+    let known =
+        origins.next().is_none() && origin.to_str().is_ok_and(|origin| admitted(origin, host, options));
+    if known {
+        Ok(())
+    } else {
+        Err(Refusal::plain(StatusCode::FORBIDDEN, "pages of that Origin may not call this endpoint"))
+    }
 }
 
 fn admitted(origin: &str, host: Option<&str>, options: &Options) -> bool {

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::future::{AbortHandle, Abortable};
 use futures_util::StreamExt as _;
+use futures_util::future::{AbortHandle, Abortable};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use proto::edge::{CallKey, Output, Served};
 use proto::legacy::server::Session;
@@ -142,7 +142,10 @@ pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap) -> Result<Response<Body>,
     }
     let live = find(app, headers).ok_or_else(no_session)?;
     if !door::accept(headers)?.stream {
-        return Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, "a GET is answered by text/event-stream only"));
+        return Err(Refusal::plain(
+            StatusCode::NOT_ACCEPTABLE,
+            "a GET is answered by text/event-stream only",
+        ));
     }
     let (sender, receiver) = mpsc::channel(BACKLOG);
     {

@@ -56,7 +56,14 @@ fn running(app: &Arc<App>, call: Call, mut request: Request) -> Frames {
     request.events = EventSink::new(0, sink);
     let service = Arc::clone(&app.served.service);
     let work: BoxFuture<'static, _> = Box::pin(async move { service.call(request).await });
-    let state = Running { app: Arc::clone(app), call, work: Some(work), events, ready: VecDeque::new(), answer: None };
+    let state = Running {
+        app: Arc::clone(app),
+        call,
+        work: Some(work),
+        events,
+        ready: VecDeque::new(),
+        answer: None,
+    };
     Box::pin(stream::unfold(state, |mut state| async move {
         let frame = state.next().await?;
         Some((frame, state))
