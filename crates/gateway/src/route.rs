@@ -38,8 +38,11 @@ impl Gateway {
         }
     }
 
+    /// Answers a request. Only what may belong to a server that is still starting waits for it.
     async fn answer(&self, mut request: Request) -> Result<Answer, Rejection> {
-        self.settled().await;
+        if !self.knows(&request) {
+            self.settled().await;
+        }
         match request.method {
             method if LISTS.contains(&method) => self.list(method).await,
             Method::ToolsCall => {
@@ -59,6 +62,18 @@ impl Gateway {
             }
             Method::CompletionComplete => self.complete(request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
+        }
+    }
+
+    /// Whether it is certain already whose a request is.
+    fn knows(&self, request: &Request) -> bool {
+        let catalog = self.catalog();
+        let named = |name: &str| request.params.string(name);
+        match request.method {
+            Method::ToolsCall => named("name").is_some_and(|name| catalog.tools.route(&name).is_some()),
+            Method::PromptsGet => named("name").is_some_and(|name| catalog.prompts.route(&name).is_some()),
+            Method::ResourcesRead => named("uri").is_some_and(|uri| catalog.owner(&uri).is_some()),
+            _ => false,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::level::Level;
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
 use crate::service::{Answers, Description, EventSink, Interim, Peer, Principal, Request, Service};
-use crate::wire::Call;
+use crate::wire::{Call, Id, Limits};
 
 /// A modern request that was let in.
 pub(crate) struct Admitted {
@@ -135,7 +135,7 @@ pub(crate) fn level(raw: &Raw) -> Result<Level, String> {
 pub(crate) fn progress_token(inner: &Object) -> Result<Option<Raw>, Rejection> {
     match inner.get(meta::PROGRESS_TOKEN) {
         None => Ok(None),
-        Some(raw) if crate::wire::Id::read(raw).is_some() => Ok(Some(raw.clone())),
+        Some(raw) if Id::read(raw).is_some() => Ok(Some(raw.clone())),
         Some(_) => Err(Rejection::Params("progressToken must be a string or an integer".into())),
     }
 }
@@ -184,6 +184,19 @@ pub(crate) fn interim(interim: &Interim, method: Method, peer: &Peer) -> Result<
         Some(needed) => Err(Rejection::MissingCapability(needed)),
         None => Ok(()),
     }
+}
+
+/// Whether one more request may be under way, under this id.
+pub(crate) fn room<'a>(id: &Id, mut running: impl ExactSizeIterator<Item = &'a Id>, limits: &Limits) -> Result<(), Rejection> {
+    if running.len() >= limits.calls {
+        let why = format!("{} requests are under way, which is the limit; wait for some to end", limits.calls);
+        return Err(Rejection::Internal(why));
+    }
+    if running.any(|other| other == id) {
+        let why = format!("the id {} belongs to a request that is still under way", id.as_str());
+        return Err(Rejection::Invalid(why));
+    }
+    Ok(())
 }
 
 /// A value for an error message, not longer than one can read.

@@ -100,7 +100,7 @@ impl Pipe {
         match wire::read(bytes, &self.served.limits) {
             Err(error) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
             Ok(message) => match &mut self.session {
-                Some(session) => session.receive(message, &self.served),
+                Some(session) => session.receive(message, &self.served, true),
                 None => self.first(message),
             },
         }
@@ -146,9 +146,8 @@ impl Pipe {
 
     fn modern(&mut self, call: &wire::Call) -> Vec<Output> {
         let rules = Revision::LATEST_MODERN.rules();
-        if self.modern.values().any(|running| running.id() == &call.id) {
-            let why = format!("the id {} belongs to a request that is still running", call.id.as_str());
-            return vec![Output::Reply(refuse(&call.id, &Rejection::Invalid(why), rules))];
+        if let Err(rejection) = admit::room(&call.id, self.modern.values().map(Call::id), &self.served.limits) {
+            return vec![Output::Reply(refuse(&call.id, &rejection, rules))];
         }
         let opened = Call::open(call, None, &self.served, &Principal::local());
         let key = self.next;

@@ -100,12 +100,14 @@ pub struct Limits {
     pub message: usize,
     /// Levels of objects and arrays within each other.
     pub depth: usize,
+    /// Requests of one session or pipe that may be under way at once.
+    pub calls: usize,
 }
 
 impl Default for Limits {
-    /// 16 MiB, 128 levels.
+    /// 16 MiB, 128 levels, 1000 requests.
     fn default() -> Limits {
-        Limits { message: 16 << 20, depth: 128 }
+        Limits { message: 16 << 20, depth: 128, calls: 1000 }
     }
 }
 

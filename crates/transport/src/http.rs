@@ -9,8 +9,8 @@ mod modern;
 mod respond;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -66,13 +66,28 @@ pub(crate) struct App {
     served: Arc<Served>,
     options: Options,
     sessions: Mutex<HashMap<String, Arc<Live>>>,
+    swept: Mutex<Instant>,
     shutdown: CancellationToken,
+}
+
+/// How often sessions are looked through for those that nobody uses.
+const SWEEP: Duration = Duration::from_secs(60);
+
+impl App {
+    /// Ends sessions that nobody uses, where it is time to look for them or their number is at the limit.
+    fn forget_stale(&self, sessions: &mut HashMap<String, Arc<Live>>) {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.elapsed() > SWEEP || sessions.len() >= self.options.sessions {
+            *swept = Instant::now();
+            sessions.retain(|_, live| !live.is_stale(self.options.session_idle));
+        }
+    }
 }
 
 /// The MCP endpoint at `path`, to be served by [`serve`] or merged into an application. When `shutdown` is
 /// cancelled its listens end in good order.
 pub fn router(path: &str, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
-    let app = Arc::new(App { served, options, sessions: Mutex::default(), shutdown });
+    let app = Arc::new(App { served, options, sessions: Mutex::default(), swept: Mutex::new(Instant::now()), shutdown });
     Router::new().route(path, axum::routing::any(endpoint)).with_state(app)
 }
 

@@ -120,15 +120,11 @@ impl Session {
         self.calls.len()
     }
 
-    /// Whether anything keeps the session busy that the client waits for.
-    pub fn is_idle(&self) -> bool {
-        self.calls.is_empty()
-    }
-
-    /// Takes in one message.
-    pub fn receive(&mut self, message: Message, served: &Served) -> Vec<Output> {
+    /// Takes in one message. `askable` says whether questions about it could be put to the client: over HTTP they
+    /// need an event stream in answer.
+    pub fn receive(&mut self, message: Message, served: &Served, askable: bool) -> Vec<Output> {
         match message {
-            Message::Request(call) => match self.request(&call, served) {
+            Message::Request(call) => match self.request(&call, served, askable) {
                 Ok(outputs) => outputs,
                 Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, self.rules()))],
             },
@@ -137,11 +133,8 @@ impl Session {
         }
     }
 
-    fn request(&mut self, call: &wire::Call, served: &Served) -> Result<Vec<Output>, Rejection> {
-        if self.calls.values().any(|running| running.id == call.id) {
-            let why = format!("the id {} belongs to a request that is still running", call.id.as_str());
-            return Err(Rejection::Invalid(why));
-        }
+    fn request(&mut self, call: &wire::Call, served: &Served, askable: bool) -> Result<Vec<Output>, Rejection> {
+        admit::room(&call.id, self.calls.values().map(|running| &running.id), &served.limits)?;
         let method = admit::method(&call.method, self.peer.revision, &served.service.describe())?;
         let mut params = admit::opened(call.params.as_ref())?;
         let done = || Ok(vec![Output::Reply(wire::result(&call.id, &Object::new()))]);
@@ -179,12 +172,16 @@ impl Session {
                 if !inner.is_empty() {
                     admit::strip(&mut params, inner);
                 }
+                let mut peer = Arc::clone(&self.peer);
+                if !askable {
+                    Arc::make_mut(&mut peer).capabilities = Arc::default();
+                }
                 let request = Box::new(Request {
                     id: call.id.clone(),
                     method,
                     params,
                     answers: None,
-                    peer: Arc::clone(&self.peer),
+                    peer,
                     wants_progress: token.is_some(),
                     events: EventSink::discard(),
                 });

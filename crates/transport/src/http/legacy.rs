@@ -34,7 +34,9 @@ struct State {
     session: Session,
     /// Where the messages of a call go. Kept while the client is away: the call goes on.
     streams: HashMap<CallKey, mpsc::Sender<Frame>>,
+    /// Calls that are worked on; one that waits for an answer of the client is not among them.
     work: HashMap<CallKey, AbortHandle>,
+    listens: HashMap<CallKey, AbortHandle>,
     /// Open GET streams; a message goes out on the newest.
     gets: Vec<mpsc::Sender<Frame>>,
     /// What waits for a GET stream.
@@ -44,9 +46,7 @@ struct State {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        for handle in self.lock().work.values() {
-            handle.abort();
-        }
+        self.close();
     }
 }
 
@@ -82,15 +82,14 @@ pub(crate) fn initialize(app: &Arc<App>, call: &wire::Call) -> Result<Response<B
             session,
             streams: HashMap::new(),
             work: HashMap::new(),
+            listens: HashMap::new(),
             gets: Vec::new(),
             waiting: VecDeque::new(),
             used: Instant::now(),
         }),
     };
     let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    if sessions.len() >= app.options.sessions {
-        sessions.retain(|_, live| !live.is_stale(app.options.session_idle));
-    }
+    app.forget_stale(&mut sessions);
     if sessions.len() >= app.options.sessions {
         return Err(full());
     }
@@ -169,7 +168,7 @@ pub(crate) async fn receive(live: &Arc<Live>, message: Message, accept: Accept, 
     let (outputs, reply) = {
         let mut state = live.lock();
         state.used = Instant::now();
-        let outputs = state.session.receive(message, &live.served);
+        let outputs = state.session.receive(message, &live.served, accept.stream);
         let mut reply = None;
         for output in &outputs {
             match output {
@@ -203,16 +202,19 @@ impl Live {
         self.revision
     }
 
-    fn is_stale(&self, idle: std::time::Duration) -> bool {
+    /// Whether nobody has used the session for so long. Work and open streams keep it; a question that nobody
+    /// answers does not.
+    pub(crate) fn is_stale(&self, idle: std::time::Duration) -> bool {
         let mut state = self.lock();
         state.gets.retain(|get| !get.is_closed());
-        state.session.is_idle() && state.gets.is_empty() && state.used.elapsed() > idle
+        state.work.is_empty() && state.gets.is_empty() && state.used.elapsed() > idle
     }
 
     /// Ends all calls and streams.
     fn close(&self) {
         let mut state = self.lock();
-        for (_, handle) in state.work.drain() {
+        let State { work, listens, .. } = &mut *state;
+        for (_, handle) in work.drain().chain(listens.drain()) {
             handle.abort();
         }
         state.streams.clear();
@@ -240,10 +242,10 @@ impl Live {
                 Output::Start(key, request) => self.start(*key, request.clone()),
                 Output::Listen(key, filter, peer) => self.listen(*key, filter.clone(), Arc::clone(peer)),
                 Output::Drop(key) => {
-                    let handle = self.lock().work.remove(key);
-                    if let Some(handle) = handle {
-                        handle.abort();
-                    }
+                    let mut state = self.lock();
+                    let handles = [state.work.remove(key), state.listens.remove(key)];
+                    drop(state);
+                    handles.iter().flatten().for_each(AbortHandle::abort);
                 }
                 Output::Finish(key) => {
                     self.lock().streams.remove(key);
@@ -269,7 +271,9 @@ impl Live {
         let (sink, events) = async_channel::bounded(BACKLOG);
         request.events = EventSink::new(key, sink);
         let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
-        self.spawn(key, async move {
+        // Locked until the handle is kept: the work may be done at once.
+        let mut state = self.lock();
+        let handle = spawn(async move {
             let work = service.call(*request);
             let answer = with_events(work, &events, &live).await;
             if let Some(live) = live.upgrade() {
@@ -281,11 +285,13 @@ impl Live {
                 live.apply(outputs).await;
             }
         });
+        state.work.insert(key, handle);
     }
 
     fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
         let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
-        self.spawn(key, async move {
+        let mut state = self.lock();
+        let handle = spawn(async move {
             let (honoured, changes) = match service.listen(filter, peer).await {
                 Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
                 Err(rejection) => (Err(rejection), None),
@@ -301,13 +307,14 @@ impl Live {
                 live.apply(outputs).await;
             }
         });
+        state.listens.insert(key, handle);
     }
+}
 
-    fn spawn(&self, key: CallKey, work: impl Future<Output = ()> + Send + 'static) {
-        let (handle, registration) = AbortHandle::new_pair();
-        self.lock().work.insert(key, handle);
-        tokio::spawn(Abortable::new(work, registration));
-    }
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let (handle, registration) = AbortHandle::new_pair();
+    tokio::spawn(Abortable::new(work, registration));
+    handle
 }
 
 /// Polls a call, and passes on what happens meanwhile.

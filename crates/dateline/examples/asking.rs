@@ -1,0 +1,34 @@
+//! A tool that asks before it acts. The same code asks a client of every revision that can be asked; run it with
+//! an address as its argument to serve HTTP.
+
+use dateline::{Args, Cx, Elicited, Http, Result, Server, Tool};
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct File {
+    name: String,
+}
+
+async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
+    let form = json!({"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]});
+    // On the first round this ends the call with the question; with the answer it starts again and comes through.
+    let answer = cx.elicit("sure", &format!("Delete {}?", file.name), &form).await?;
+    Ok(match answer {
+        Elicited::Accepted(form) if form["sure"] == true => format!("{} would be gone now", file.name),
+        _ => format!("{} stays", file.name),
+    })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::new("asking", "1.0.0").tool(Tool::new("delete", "Deletes a file.", delete)).build()?;
+    match std::env::args().nth(1) {
+        None => dateline::stdio(server).await?,
+        Some(address) => {
+            let bound = Http::new(server).bind(&address).await?;
+            eprintln!("serving {}", bound.url());
+            bound.serve().await?;
+        }
+    }
+    Ok(())
+}

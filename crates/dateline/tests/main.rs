@@ -1,0 +1,187 @@
+//! The examples, run as their readers would run them, and what an author can get wrong.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dateline::{Args, Http, HttpOptions, Json, Limits, Server, Tool};
+use serde_json::json;
+use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, Program};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// A compiled example.
+fn example(name: &str) -> String {
+    let mut path: PathBuf = std::env::current_exe().unwrap();
+    path.pop();
+    path.set_file_name("examples");
+    path.join(name).to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn hello_greets_clients_of_every_revision() {
+    let mut modern = Client::pipe(&example("hello"), &[]);
+    assert_eq!(modern.call("greet", json!({"name": "you"})).await.said(), "Hello, you!");
+    for revision in LEGACY {
+        let mut client = Client::pipe(&example("hello"), &[]);
+        let reply = client.handshake(revision, json!({})).await;
+        assert_eq!(reply.result()["protocolVersion"], revision);
+        assert_eq!(client.call("greet", json!({"name": "you"})).await.said(), "Hello, you!");
+    }
+}
+
+#[tokio::test]
+async fn asking_asks_in_the_way_of_each_era() {
+    let program = Program::http(&example("asking"), &["127.0.0.1:0"]).await;
+    let url = program.url.as_deref().unwrap();
+    let mut modern = Client::connect(url);
+    modern.capabilities = json!({"elicitation": {}});
+    let asked = modern.call("delete", json!({"name": "a.txt"})).await;
+    assert_eq!(asked.result()["resultType"], "input_required");
+    let retry = json!({
+        "name": "delete",
+        "arguments": {"name": "a.txt"},
+        "requestState": asked.result()["requestState"],
+        "inputResponses": {"sure": {"action": "accept", "content": {"sure": true}}},
+    });
+    assert_eq!(modern.request("tools/call", retry).await.said(), "a.txt would be gone now");
+
+    let mut legacy = Client::connect(url);
+    legacy.handshake(LATEST_LEGACY, json!({"elicitation": {}})).await;
+    let id = legacy.begin("tools/call", json!({"name": "delete", "arguments": {"name": "a.txt"}})).await;
+    let question = legacy.next("elicitation/create").await;
+    assert_eq!(question["params"]["message"], "Delete a.txt?");
+    legacy.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}), &[]).await;
+    assert_eq!(legacy.reply(&id).await.said(), "a.txt stays");
+}
+
+/// Serves a server in this process; gives its URL.
+async fn serve(server: Server, options: HttpOptions) -> String {
+    let bound = Http::new(server).options(options).bind("127.0.0.1:0").await.unwrap();
+    let url = bound.url();
+    tokio::spawn(bound.serve());
+    url
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_costs_its_own_call() {
+    let server = Server::new("panics", "1")
+        .tool(Tool::new("panic", "Panics.", || async {
+            if true {
+                panic!("on purpose");
+            }
+        }))
+        .tool(Tool::new("fine", "Is fine.", || async { "fine" }))
+        .build()
+        .unwrap();
+    let url = serve(server, HttpOptions::default()).await;
+    for legacy in [false, true] {
+        let mut client = Client::connect(&url);
+        if legacy {
+            client.handshake(LATEST_LEGACY, json!({})).await;
+        }
+        let reply = client.call("panic", json!({})).await;
+        assert_eq!(reply.code(), -32603);
+        assert!(!reply.text.contains("on purpose"), "what a panic says is not the client's: {}", reply.text);
+        assert_eq!(client.call("fine", json!({})).await.said(), "fine");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_does_not_fit_its_schema_is_the_servers_fault() {
+    #[derive(serde::Serialize, schemars::JsonSchema)]
+    struct Small {
+        #[schemars(range(max = 3))]
+        n: u32,
+    }
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Given {
+        n: u32,
+    }
+    let echo = |Args(given): Args<Given>| async move { Json(Small { n: given.n }) };
+    let server = Server::new("fits", "1").tool(Tool::new("small", "Gives it back.", echo)).build().unwrap();
+    let mut client = Client::connect(&serve(server, HttpOptions::default()).await);
+    assert_eq!(client.call("small", json!({"n": 3})).await.result()["structuredContent"]["n"], 3);
+    assert_eq!(client.call("small", json!({"n": 4})).await.code(), -32603);
+}
+
+#[tokio::test]
+async fn a_client_that_sends_too_slowly_is_sent_away_and_holds_nobody_up() {
+    let server = Server::new("slow", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build().unwrap();
+    let options = HttpOptions { body_timeout: Duration::from_millis(50), ..HttpOptions::default() };
+    let url = serve(server, options).await;
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{"
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(Client::connect(&url).call("fine", json!({})).await.said(), "fine");
+    let mut answer = vec![0; 1024];
+    let read = tokio::time::timeout(testkit::PATIENCE, slow.read(&mut answer)).await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&answer[..read]).starts_with("HTTP/1.1 408 "));
+}
+
+#[tokio::test]
+async fn a_quiet_stream_carries_comments_and_a_long_call_becomes_a_stream() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let opened = Arc::clone(&gate);
+    let wait = move || {
+        let gate = Arc::clone(&opened);
+        async move {
+            gate.notified().await;
+            "done"
+        }
+    };
+    let server = Server::new("long", "1").tool(Tool::new("wait", "Waits.", wait)).build().unwrap();
+    let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
+    let mut client = Client::connect(&serve(server, options).await);
+    let id = client.begin("tools/call", json!({"name": "wait", "arguments": {}})).await;
+    for _ in 0..3 {
+        client.wait("a comment", |a| matches!(a, Arrival::Comment(_))).await;
+    }
+    gate.notify_one();
+    let reply = client.reply(&id).await;
+    assert_eq!(reply.said(), "done");
+    let head = reply.head.unwrap();
+    assert_eq!(testkit::header(&head.headers, "content-type"), Some("text/event-stream"));
+    assert_eq!(testkit::header(&head.headers, "x-accel-buffering"), Some("no"));
+}
+
+#[tokio::test]
+async fn the_number_of_requests_under_way_is_limited() {
+    let server = Server::new("many", "1")
+        .tool(Tool::new("wait", "Waits.", std::future::pending::<String>))
+        .tool(Tool::new("fine", "Is fine.", || async { "fine" }))
+        .build()
+        .unwrap();
+    let limits = Limits { calls: 2, ..Limits::default() };
+    let bound = Http::new(server).limits(limits).bind("127.0.0.1:0").await.unwrap();
+    let url = bound.url();
+    tokio::spawn(bound.serve());
+    let mut client = Client::connect(&url);
+    client.handshake(LATEST_LEGACY, json!({})).await;
+    for _ in 0..2 {
+        client.begin("tools/call", json!({"name": "wait", "arguments": {}})).await;
+    }
+    // Which of the requests arrives last is not said: one of the three is refused, and only that one.
+    let third = client.begin("tools/call", json!({"name": "wait", "arguments": {}})).await;
+    let refused = client.message("a refusal", |m| m.get("error").is_some()).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("limit"), "{third} {refused}");
+}
+
+#[test]
+fn a_wrong_definition_is_named_before_anybody_is_served() {
+    let build = |tool: Tool| Server::new("wrong", "1").tool(tool).build().err().unwrap();
+    let tool = |name: &str| Tool::new(name, "Does nothing.", || async {});
+    assert!(build(tool("no spaces")).contains("no spaces"));
+    assert!(build(tool("x").input(&json!({"type": "string"}))).contains("object"));
+    assert!(build(tool("x").input(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}))).contains("x"));
+    let annotated = json!({"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}});
+    assert!(build(tool("x").input(&annotated)).contains("x-mcp-header"));
+    let remote = json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/schema"}}});
+    assert!(build(tool("x").input(&remote)).contains("x"));
+    let twice = Server::new("wrong", "1").tool(tool("x")).tool(tool("x")).build();
+    assert!(twice.err().unwrap().contains("two tools"));
+}
