@@ -14,6 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   dateline serve                                      serve what is configured (or a demo) at http://127.0.0.1:4400/mcp
   dateline serve --config ~/mcp.json                  serve the servers of a client's configuration
   dateline list http://127.0.0.1:4400/mcp             list what a server offers
+  dateline import                                     see what the clients on this machine have configured
+  dateline add time -- uvx mcp-server-time            configure one more server
+  dateline status                                     how the running servers are
   dateline call http://127.0.0.1:4400/mcp add a=40 b=2
   dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
 
@@ -38,19 +41,97 @@ pub(crate) enum Command {
     /// Serve all configured servers, merged, over HTTP.
     Serve(Serve),
     /// Serve all configured servers, merged, over standard input and output: for clients that launch a command.
-    Stdio(Configured),
+    Stdio(StdioArgs),
     /// List the tools, resources and prompts of a server.
     List(Target),
     /// Call a tool of a server.
     Call(Call),
     /// Serve a demonstration of every feature.
     Demo(Demo),
+    /// Show how the servers of the running dateline are.
+    Status(Status),
+    /// Show what servers say on stderr and what happens to them.
+    Logs(Logs),
+    /// Check a configuration and say what would be served.
+    CheckConfig {
+        /// The file; the user's own where none is named.
+        file: Option<PathBuf>,
+    },
+    /// Find the servers that clients on this machine have configured (Claude Desktop and Code, VS Code, Cursor,
+    /// Windsurf, Codex, Gemini, Zed) and show what would be added.
+    Import(Import),
+    /// Add a server to the configuration: a URL, or a command behind `--`.
+    Add(Add),
+    /// Remove a server from the configuration.
+    Remove {
+        /// The server's name.
+        name: String,
+        #[command(flatten)]
+        configured: Configured,
+    },
+    /// Ends process groups whose starter was killed; dateline starts it by itself.
+    #[command(hide = true)]
+    Guard,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Admin {
+    /// The socket of the admin API. Default: dateline/admin.sock in $XDG_RUNTIME_DIR, else in the user's state
+    /// directory.
+    #[arg(long, value_name = "PATH", env = "DATELINE_ADMIN_SOCKET")]
+    pub(crate) admin_socket: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Logs {
+    /// One server; all where none is named.
+    pub(crate) server: Option<String>,
+    /// Go on as more is said.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Import {
+    /// Add what is shown.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Add {
+    /// What the server is called.
+    pub(crate) name: String,
+    /// Its URL, where it is a remote one.
+    #[arg(required_unless_present = "command")]
+    pub(crate) url: Option<String>,
+    /// A variable of its environment; can be repeated.
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header of every request to it; can be repeated.
+    #[arg(long = "header", value_name = "NAME=VALUE")]
+    pub(crate) headers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    /// Its command, behind `--`.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Configured {
-    /// Configuration in the form that desktop clients use: {"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}.
-    /// Comments are allowed. Default: $DATELINE_CONFIG, else dateline/config.json in the user's configuration
+    /// Configuration in the form that clients use: {"mcpServers": {NAME: {"command", "args", "env", "cwd"} or {"url",
+    /// "headers"}}}. Comments are allowed. Default: $DATELINE_CONFIG, else dateline/config.json in the user's configuration
     /// directory, else a demo.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -62,6 +143,17 @@ pub(crate) struct Serve {
     pub(crate) configured: Configured,
     #[command(flatten)]
     pub(crate) listen: Listen,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+    /// Serve the admin API under /v1 beside /mcp too, for whoever reaches the address.
+    #[arg(long)]
+    pub(crate) admin_http: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StdioArgs {
+    #[command(flatten)]
+    pub(crate) configured: Configured,
 }
 
 #[derive(Args, Debug)]

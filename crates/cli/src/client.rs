@@ -2,18 +2,19 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use gateway::Target;
 use proto::{Answer, Event, EventSink, Object, Raw, Rejection, Request, Service as _, list_all};
 use serde_json::{Map, Value, json};
 use spec::Method;
 use transport::TransportError;
-use transport::client::{Client, Program, Settings};
+use transport::client::{Client, Program, Remote, Settings};
 
-use crate::args::{Call, Configured, Target};
+use crate::args::{Call, Configured, Target as Named};
 use crate::config;
 use crate::exit::Failure;
 
 /// `dateline list`.
-pub(crate) async fn list(args: Target, as_json: bool) -> Result<(), Failure> {
+pub(crate) async fn list(args: Named, as_json: bool) -> Result<(), Failure> {
     let client = connect(args.target.as_deref(), &args.command, &args.configured).await?;
     let listed = lists(&client, as_json).await;
     client.close().await;
@@ -192,29 +193,31 @@ async fn connect(
     configured: &Configured,
 ) -> Result<Client, Failure> {
     let settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
-    let program = match (target, command) {
+    let target = match (target, command) {
         (_, [program, args @ ..]) => {
             let (command, args) = (program.clone(), args.to_vec());
-            Program { name: command.clone(), command, args, ..Program::default() }
+            Target::Program(Program { name: command.clone(), command, args, ..Program::default() })
         }
-        (Some(url), _) if url.contains("://") => {
-            return Client::connect(url, settings).await.map_err(unreachable);
-        }
+        (Some(url), _) if url.contains("://") => Target::Remote(Remote::new(url)),
         (Some(name), _) => {
-            let servers = config::load(configured)?.unwrap_or_default();
+            let servers = config::load(configured)?.map(|config| config.options.servers).unwrap_or_default();
             let known: Vec<_> = servers.iter().map(|s| s.name.clone()).collect();
-            servers.into_iter().find(|s| s.name == name).ok_or_else(|| {
+            let found = servers.into_iter().find(|s| s.name == name).map(|s| s.target);
+            found.ok_or_else(|| {
                 let known = if known.is_empty() { "none".into() } else { known.join(", ") };
                 Failure::Usage(format!(
                     "{name:?} is neither a URL nor the name of a configured server (configured: {known})"
                 ))
             })?
         }
-        (None, _) => {
-            return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into()));
-        }
+        (None, _) => return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into())),
     };
-    Client::start(&program, settings).await.map_err(unreachable)
+    let connected = match &target {
+        Target::Program(program) => Client::start(program, settings).await,
+        Target::Remote(remote) => Client::connect(remote, settings).await,
+        Target::Local(_) => return Err(Failure::Usage("name a server".into())),
+    };
+    connected.map_err(unreachable)
 }
 
 fn unreachable(error: TransportError) -> Failure {

@@ -1,8 +1,10 @@
 //! The program `dateline`.
 
+mod admin;
 mod args;
 mod client;
 mod config;
+mod configure;
 mod exit;
 mod serve;
 
@@ -30,6 +32,10 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    if matches!(cli.command, Command::Guard) {
+        transport::client::watch_over();
+        return Ok(());
+    }
     let filter = EnvFilter::try_new(&cli.log_level)
         .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
@@ -44,6 +50,13 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::List(args) => client::list(args, cli.json).await,
             Command::Call(args) => client::call(args, cli.json).await,
             Command::Demo(args) => serve::demo(args).await,
+            Command::Status(args) => admin::show_status(args, cli.json).await,
+            Command::Logs(args) => admin::show_logs(args, cli.json).await,
+            Command::CheckConfig { file } => configure::check(file, cli.json),
+            Command::Import(args) => configure::import(&args, cli.json),
+            Command::Add(args) => configure::add(args),
+            Command::Remove { name, configured } => configure::remove(&name, &configured),
+            Command::Guard => Ok(()),
         }
     });
     // Reading standard input cannot be interrupted; nothing that matters is left to wait for.

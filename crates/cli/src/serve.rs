@@ -1,54 +1,137 @@
 //! `dateline serve`, `dateline stdio` and `dateline demo`.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dateline::{CancellationToken, Http, HttpOptions, Limits, Revisions};
-use gateway::{Gateway, Target};
-use transport::client::Settings;
+use dateline::{Bound, CancellationToken, Http, HttpOptions, Limits, Revisions};
+use gateway::{Gateway, Options, ServerOptions, Target};
+use notify::Watcher as _;
+use transport::client::{Guard, Settings};
 
-use crate::args::{Configured, Demo, EraArg, Listen, Serve};
-use crate::config;
+use crate::admin;
+use crate::args::{Demo, EraArg, Listen, Serve, StdioArgs};
+use crate::config::{self, Config};
 use crate::exit::Failure;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
-    let gateway = gateway(&args.configured)?;
+    let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
-    let http = Http::new(gateway.clone()).limits(limits(&args.listen));
-    let what = match gateway.status().len() {
-        _ if gateway.status().iter().all(|(name, _)| name == DEMO) => {
-            "a demo, since nothing is configured,".to_owned()
-        }
-        1 => "1 server".to_owned(),
-        many => format!("{many} servers"),
+    let gateway = gateway(config.as_ref(), true)?;
+    let what = match &config {
+        None => "a demo, since nothing is configured,".to_owned(),
+        Some(config) => count(config.options.servers.len()),
     };
-    let served = http_until(http, &args.listen, shutdown, &what).await;
+    if let Some(config) = config {
+        tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
+    }
+    let served = async {
+        let listener = Listening::new(Http::new(gateway.clone()), &args.listen, &shutdown, &what).await?;
+        let admin = admin::serve(admin::open(&args.admin).await, gateway.clone(), shutdown.clone());
+        let router = args.admin_http.then(|| admin::router(gateway.clone()));
+        tokio::join!(listener.serve(router), admin).0
+    };
+    let served = served.await;
     gateway.close().await;
     served
 }
 
 /// `dateline stdio`.
-pub(crate) async fn stdio(args: Configured) -> Result<(), Failure> {
-    let gateway = gateway(&args)?;
+pub(crate) async fn stdio(args: StdioArgs) -> Result<(), Failure> {
+    let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
+    let gateway = gateway(config.as_ref(), false)?;
+    if let Some(config) = config {
+        tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
+    }
     let served = dateline::stdio_until(gateway.clone(), Revisions::ALL, Limits::default(), shutdown).await;
     gateway.close().await;
     served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")))
 }
 
-/// What is served where nothing is configured.
-const DEMO: &str = "demo";
+fn count(servers: usize) -> String {
+    match servers {
+        1 => "1 server".to_owned(),
+        many => format!("{many} servers"),
+    }
+}
 
-fn gateway(configured: &Configured) -> Result<Gateway, Failure> {
-    let targets = match config::load(configured)? {
-        Some(servers) => servers.into_iter().map(|p| (p.name.clone(), Target::Program(p))).collect(),
+/// A gateway over the configured servers, or the demo. `long` says that it runs for itself, and so remembers names.
+fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
+    for warning in config.into_iter().flat_map(|config| &config.warnings) {
+        eprintln!("dateline: warning: {}:{warning}", config.map(|c| c.path.display().to_string()).unwrap_or_default());
+    }
+    let options = match config {
+        Some(config) => config.options.clone(),
         None => {
             let demo = demo::server(false).map_err(Failure::Other)?;
-            vec![(DEMO.to_owned(), Target::Local(Arc::new(demo)))]
+            let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
+            Options { servers: vec![demo], ..Options::default() }
         }
     };
-    Gateway::start(targets, &Settings::new("dateline", env!("CARGO_PKG_VERSION"))).map_err(Failure::Other)
+    let mut settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
+    settings.guard = std::env::current_exe().ok().and_then(|me| Guard::start(&me, &["guard"]).ok());
+    if settings.guard.is_none() {
+        tracing::warn!("no guard could be started: if dateline is killed, servers that ignore the end of their input stay");
+    }
+    let names = if long && config.is_some() { config::state("names.json") } else { None };
+    Gateway::start(options, settings, names).map_err(Failure::Other)
+}
+
+/// Serves the configuration as it changes: on SIGHUP, and when its file was written. An edit that is wrong changes
+/// nothing and is reported.
+async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (told, mut changes) = tokio::sync::mpsc::channel(1);
+    let file = path.file_name().map(std::ffi::OsStr::to_owned);
+    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let ours = |event: notify::Event| {
+            !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == file.as_deref())
+        };
+        if event.is_ok_and(ours) {
+            // One that waits already stands for this one too.
+            let _ = told.try_send(());
+        }
+    });
+    // The folder is watched, since editors put a new file in the place of the old one.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let watching = watcher.and_then(|mut watcher| {
+        watcher.watch(folder, notify::RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    if let Err(error) = &watching {
+        tracing::warn!(%error, "the configuration cannot be watched; SIGHUP reads it again");
+    }
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = hangup.recv() => {}
+            Some(()) = changes.recv() => tokio::time::sleep(admin::SETTLES).await,
+        }
+        while changes.try_recv().is_ok() {}
+        match config::from(&path) {
+            Ok(config) => {
+                for warning in &config.warnings {
+                    eprintln!("dateline: warning: {}:{warning}", path.display());
+                }
+                let applied = gateway.apply(config.options);
+                if applied.started.is_empty() && applied.stopped.is_empty() {
+                    continue;
+                }
+                let names = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                eprintln!(
+                    "dateline: {} was read again: started {}, stopped {}, {} untouched",
+                    path.display(),
+                    names(&applied.started),
+                    names(&applied.stopped),
+                    applied.kept
+                );
+            }
+            Err(why) => eprintln!("dateline: the changed configuration is not used: {why}"),
+        }
+    }
 }
 
 /// `dateline demo`.
@@ -65,40 +148,54 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
         let served = dateline::stdio_until(server, revisions, limits, shutdown).await;
         return served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")));
     }
-    let http = Http::new(server).revisions(revisions).limits(limits);
-    http_until(http, &args.listen, shutdown, "the demo").await
+    let http = Http::new(server).revisions(revisions);
+    Listening::new(http, &args.listen, &shutdown, "the demo").await?.serve(None).await
 }
 
-pub(crate) fn limits(listen: &Listen) -> Limits {
+fn limits(listen: &Listen) -> Limits {
     Limits { message: listen.max_message, ..Limits::default() }
 }
 
-/// Serves HTTP where it was asked for, and says on stderr where that is.
-pub(crate) async fn http_until(
-    http: Http,
-    listen: &Listen,
-    shutdown: CancellationToken,
-    what: &str,
-) -> Result<(), Failure> {
-    let address: Option<SocketAddr> = listen.listen.parse().ok();
-    let loopback = address.map_or(listen.listen.starts_with("localhost:"), |a| a.ip().is_loopback());
-    if !loopback && !listen.allow_remote {
-        return Err(Failure::Usage(format!(
-            "{} can be reached from other machines, and nobody has to log in. Listen on 127.0.0.1, or add \
-             --allow-remote if that is what you want",
-            listen.listen
-        )));
+/// An endpoint that listens where it was asked to.
+struct Listening {
+    bound: Bound,
+    options: HttpOptions,
+}
+
+impl Listening {
+    /// Listens, and says on stderr where.
+    async fn new(
+        http: Http,
+        listen: &Listen,
+        shutdown: &CancellationToken,
+        what: &str,
+    ) -> Result<Listening, Failure> {
+        let address: Option<SocketAddr> = listen.listen.parse().ok();
+        let loopback = address.map_or(listen.listen.starts_with("localhost:"), |a| a.ip().is_loopback());
+        if !loopback && !listen.allow_remote {
+            return Err(Failure::Usage(format!(
+                "{} can be reached from other machines, and nobody has to log in. Listen on 127.0.0.1, or add \
+                 --allow-remote if that is what you want",
+                listen.listen
+            )));
+        }
+        let mut options = HttpOptions::default();
+        if !loopback {
+            options.hosts = None;
+        }
+        let http = http.limits(limits(listen)).options(options.clone()).until(shutdown.clone());
+        let bound = http.bind(&listen.listen).await.map_err(|e| {
+            Failure::Listen(format!("{e}. Is another dateline running? Choose another address with --listen"))
+        })?;
+        eprintln!("dateline serves {what} at {}", bound.url());
+        Ok(Listening { bound, options })
     }
-    let mut options = HttpOptions::default();
-    if !loopback {
-        options.hosts = None;
+
+    /// Serves, with another router beside the endpoint, behind the same checks.
+    async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
+        let beside = beside.map(|router| transport::http::guarded(router, self.options)).unwrap_or_default();
+        self.bound.serve_with(beside).await.map_err(|e| Failure::Other(format!("the listener failed: {e}")))
     }
-    let http = http.options(options).until(shutdown);
-    let bound = http.bind(&listen.listen).await.map_err(|e| {
-        Failure::Listen(format!("{e}. Is another dateline running? Choose another address with --listen"))
-    })?;
-    eprintln!("dateline serves {what} at {}", bound.url());
-    bound.serve().await.map_err(|e| Failure::Other(format!("the listener failed: {e}")))
 }
 
 /// Cancelled by the first SIGINT or SIGTERM; the second one ends the process at once.

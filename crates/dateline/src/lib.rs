@@ -163,6 +163,15 @@ impl Bound {
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve(self) -> std::io::Result<()> {
-        transport::http::serve(self.listener, self.router, self.shutdown).await
+        self.serve_with(axum::Router::new()).await
+    }
+
+    /// Serves with the routes of another router beside the endpoint's. They are not behind the endpoint's checks of
+    /// `Host` and `Origin`.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
+    pub async fn serve_with(self, beside: axum::Router) -> std::io::Result<()> {
+        transport::http::serve(self.listener, self.router.merge(beside), self.shutdown).await
     }
 }

@@ -5,117 +5,199 @@
 //! upstream do.
 
 mod catalog;
+mod logs;
 mod name;
+mod options;
+mod pool;
 mod route;
+mod status;
 mod upstream;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proto::{CacheHint, Capabilities, Description, Object, Service, Watchers};
+use proto::{CacheHint, Capabilities, Change, Description, Object, Watchers};
 use server::seal::{ProcessKey, Sealer, SystemClock};
 use spec::Capability;
+use tokio::sync::broadcast;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use transport::client::{Program, Settings};
+use transport::client::Settings;
 
 use catalog::Catalog;
+use logs::Logs;
+use name::Known;
 use upstream::Upstream;
 
-pub use upstream::Status;
+pub use logs::Entry;
+pub use options::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
+pub use status::{Report, State};
 
 /// How long the first lists wait for servers that are still starting.
 const SETTLE: Duration = Duration::from_secs(5);
-
-/// Where an upstream is.
-#[derive(Clone)]
-pub enum Target {
-    /// A program that is started and spoken to over its standard streams.
-    Program(Program),
-    /// A service in this process.
-    Local(Arc<dyn Service>),
-}
 
 /// The servers behind one endpoint. Clones are handles to the same one.
 #[derive(Clone)]
 pub struct Gateway(Arc<Inner>);
 
 struct Inner {
-    description: Arc<Description>,
-    upstreams: Vec<Arc<Upstream>>,
+    settings: Settings,
+    description: RwLock<Arc<Description>>,
+    /// What is served now; replaced as a whole.
+    upstreams: RwLock<Arc<Vec<Arc<Upstream>>>>,
+    options: Mutex<Options>,
     catalog: RwLock<Arc<Catalog>>,
     /// Held while the catalog is made anew, so that the newest one wins.
-    merging: Mutex<()>,
+    merging: Mutex<Known>,
     watchers: Watchers,
+    logs: Arc<Logs>,
     sealer: Sealer,
     started: Instant,
-    shutdown: CancellationToken,
+}
+
+/// What a change of options did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Servers that are new, or are started again because they changed.
+    pub started: Vec<String>,
+    /// Servers that were taken away.
+    pub stopped: Vec<String>,
+    /// How many keep running untouched.
+    pub kept: usize,
 }
 
 impl Gateway {
-    /// Starts all upstreams at once, and serves what is there. The order of the targets is the order of lists.
+    /// Starts all servers at once, and serves what is there. `names` is where names are remembered, so that they
+    /// stay the same at every start.
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
-    pub fn start(targets: Vec<(String, Target)>, settings: &Settings) -> Result<Gateway, String> {
-        let shutdown = CancellationToken::new();
-        let upstreams: Vec<_> = targets
-            .into_iter()
-            .map(|(name, target)| Arc::new(Upstream::new(name, target, settings.clone())))
-            .collect();
+    pub fn start(options: Options, settings: Settings, names: Option<PathBuf>) -> Result<Gateway, String> {
         let key = ProcessKey::new().map_err(|e| format!("no key could be made: {e}"))?;
-        let capabilities = Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with);
         let gateway = Gateway(Arc::new(Inner {
-            description: Arc::new(Description {
-                identity: Object::new()
-                    .with("name", "dateline")
-                    .with("title", "dateline gateway")
-                    .with("version", env!("CARGO_PKG_VERSION")),
-                // All of them, at every start: what a server has to offer may come later.
-                capabilities,
-                instructions: None,
-                hint: CacheHint { ttl: Duration::ZERO, public: true },
-            }),
-            catalog: RwLock::new(Arc::new(Catalog::default())),
-            merging: Mutex::new(()),
+            settings,
+            description: RwLock::new(Arc::new(describe(None))),
+            upstreams: RwLock::default(),
+            options: Mutex::default(),
+            catalog: RwLock::default(),
+            merging: Mutex::new(Known::load(names)),
             watchers: Watchers::default(),
+            logs: Arc::default(),
             sealer: Sealer::new(key, SystemClock),
             started: Instant::now(),
-            shutdown,
-            upstreams,
         }));
-        for at in 0..gateway.0.upstreams.len() {
-            tokio::spawn(upstream::supervise(gateway.clone(), at));
-        }
+        gateway.apply(options);
         Ok(gateway)
     }
 
-    /// The upstreams, by name, with how they are.
-    pub fn status(&self) -> Vec<(String, Status)> {
-        self.0.upstreams.iter().map(|u| (u.name.clone(), u.status())).collect()
+    /// Serves other servers from now on. What did not change keeps running; calls of what goes are finished, within
+    /// limits; clients are told.
+    pub fn apply(&self, options: Options) -> Applied {
+        let mut applied = Applied::default();
+        let mut current = self.0.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.upstreams();
+        let kept = |wanted: &ServerOptions| old.iter().find(|upstream| upstream.options == *wanted).cloned();
+        let mut new = Vec::with_capacity(options.servers.len());
+        for wanted in &options.servers {
+            match kept(wanted) {
+                Some(upstream) => {
+                    applied.kept += 1;
+                    new.push(upstream);
+                }
+                None => {
+                    let upstream = Upstream::new(wanted.clone(), &self.0.settings, &self.0.logs);
+                    applied.started.push(wanted.name.clone());
+                    new.push(upstream);
+                }
+            }
+        }
+        let fresh: Vec<_> = new.iter().filter(|u| !old.iter().any(|o| Arc::ptr_eq(o, u))).cloned().collect();
+        let gone: Vec<_> = old.iter().filter(|o| !new.iter().any(|u| Arc::ptr_eq(o, u))).cloned().collect();
+        *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+        *current = options;
+        drop(current);
+        for upstream in fresh {
+            tokio::spawn(upstream::supervise(self.clone(), upstream));
+        }
+        for upstream in gone {
+            if !applied.started.contains(&upstream.options.name) {
+                applied.stopped.push(upstream.options.name.clone());
+            }
+            upstream.retire();
+        }
+        self.changed();
+        applied
     }
 
-    /// Ends all upstreams, programs in the order of the specification.
+    /// How each server is, in order.
+    pub fn status(&self) -> Vec<Report> {
+        self.upstreams().iter().map(|upstream| upstream.report()).collect()
+    }
+
+    /// What servers said and what happened to them, of one or of all, and what follows.
+    pub fn logs(&self, server: Option<&str>) -> (Vec<Entry>, broadcast::Receiver<Entry>) {
+        self.0.logs.read(server)
+    }
+
+    /// Ends all servers, programs in the order of the specification.
     pub async fn close(&self) {
-        self.0.shutdown.cancel();
-        join_all(self.0.upstreams.iter().map(|upstream| upstream.closed())).await;
+        let upstreams = std::mem::take(&mut *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner));
+        upstreams.iter().for_each(|upstream| upstream.end());
+        join_all(upstreams.iter().map(|upstream| upstream.ended())).await;
+    }
+
+    pub(crate) fn upstreams(&self) -> Arc<Vec<Arc<Upstream>>> {
+        Arc::clone(&self.0.upstreams.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits for servers that are still starting, if this is soon after the start.
-    async fn settled(&self) {
-        let all = join_all(self.0.upstreams.iter().map(|upstream| upstream.settled()));
+    pub(crate) async fn settled(&self) {
+        let upstreams = self.upstreams();
+        let all = join_all(upstreams.iter().map(|upstream| upstream.settled()));
         let _ = tokio::time::timeout_at(self.0.started + SETTLE, all).await;
     }
 
-    fn catalog(&self) -> Arc<Catalog> {
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes the catalog anew from what the upstreams list.
-    fn merge(&self) {
-        let _merging = self.0.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let catalog = Arc::new(Catalog::merge(&self.0.upstreams));
+    /// Makes the catalog anew from what the servers list.
+    pub(crate) fn merge(&self) {
+        let mut known = self.0.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let upstreams = self.upstreams();
+        let prefix = self.0.options.lock().unwrap_or_else(PoisonError::into_inner).prefix;
+        let catalog = Arc::new(Catalog::merge(&upstreams, prefix, &mut known));
         *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        let said = upstreams.iter().filter_map(|u| Some((u.options.name.as_str(), u.instructions()?)));
+        let instructions: Vec<_> = said.map(|(name, text)| format!("# {name}\n\n{text}")).collect();
+        let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+        let mut description = self.0.description.write().unwrap_or_else(PoisonError::into_inner);
+        *description = Arc::new(describe(instructions));
+    }
+
+    /// Makes the catalog anew and tells clients that all lists changed.
+    pub(crate) fn changed(&self) {
+        self.merge();
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            self.tell(&change);
+        }
+    }
+
+    pub(crate) fn tell(&self, change: &Change) {
+        self.0.watchers.tell(change);
+    }
+}
+
+fn describe(instructions: Option<String>) -> Description {
+    Description {
+        identity: Object::new()
+            .with("name", "dateline")
+            .with("title", "dateline gateway")
+            .with("version", env!("CARGO_PKG_VERSION")),
+        // All of them, at every start: what a server has to offer may come later.
+        capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
+        instructions,
+        hint: CacheHint { ttl: Duration::ZERO, public: true },
     }
 }

@@ -1,13 +1,14 @@
 //! Requests on their way to whom they belong, and answers on their way back.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
 use futures_util::stream::{self, StreamExt as _};
 use proto::{
-    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Filter, Interim, Listening,
-    Mirror, Object, Peer, Raw, Rejection, Request, Service, project,
+    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level, Listening,
+    Mirror, Object, Peer, Raw, Rejection, Request, Service,
 };
 use serde::{Deserialize, Serialize};
 use server::seal::purpose;
@@ -15,50 +16,46 @@ use spec::Method;
 
 use crate::Gateway;
 use crate::catalog::Route;
-use crate::upstream::{LISTS, Status, Upstream};
+use crate::pool::Lease;
+use crate::status::State;
+use crate::upstream::{LISTS, Upstream};
 
 /// How long a request state can be used.
 const STATE_TTL: Duration = Duration::from_secs(3600);
 
-/// What a request state holds: whose question it is, and that server's own state, to the byte.
+/// How many entries of a merged list make a page.
+const PAGE: usize = 250;
+
+/// What a request state holds: whose question it is, on which connection, and that server's own state, to the byte.
 #[derive(Serialize, Deserialize)]
 struct Held {
     upstream: String,
+    instance: u64,
     state: Option<String>,
 }
 
 impl Gateway {
-    pub(crate) fn tell(&self, change: &Change) {
-        self.0.watchers.tell(change);
-    }
-
-    pub(crate) fn tell_all(&self) {
-        for change in [Change::Tools, Change::Prompts, Change::Resources] {
-            self.tell(&change);
-        }
-    }
-
     /// Answers a request. Only what may belong to a server that is still starting waits for it.
     async fn answer(&self, mut request: Request) -> Result<Answer, Rejection> {
         if !self.knows(&request) {
             self.settled().await;
         }
         match request.method {
-            method if LISTS.contains(&method) => self.list(method).await,
+            method if LISTS.contains(&method) => self.list(&request).await,
             Method::ToolsCall => {
                 let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
                 request.params.set("name", &*route.name);
-                self.forward(route.upstream, request).await
+                self.forward(&route.upstream, request).await
             }
             Method::PromptsGet => {
                 let route = self.named(&request.params, |catalog| &catalog.prompts, "prompt")?;
                 request.params.set("name", &*route.name);
-                self.forward(route.upstream, request).await
+                self.forward(&route.upstream, request).await
             }
             Method::ResourcesRead => {
                 let uri = text(&request.params, "uri")?;
                 let owner = self.catalog().owner(&uri).ok_or(Rejection::NoSuchResource { uri })?;
-                self.forward(owner, request).await
+                self.forward(&owner, request).await
             }
             Method::CompletionComplete => self.complete(request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
@@ -77,11 +74,14 @@ impl Gateway {
         }
     }
 
-    async fn list(&self, method: Method) -> Result<Answer, Rejection> {
-        let refreshed =
-            futures_util::future::join_all(self.0.upstreams.iter().map(|u| u.refresh(method))).await;
+    async fn list(&self, request: &Request) -> Result<Answer, Rejection> {
+        let (method, upstreams) = (request.method, self.upstreams());
+        let refreshed = futures_util::future::join_all(upstreams.iter().map(|u| u.refresh(method))).await;
         if refreshed.contains(&true) {
             self.merge();
+        }
+        for upstream in upstreams.iter() {
+            self.miss(upstream, request).await;
         }
         let catalog = self.catalog();
         let entries = match method {
@@ -90,10 +90,23 @@ impl Gateway {
             Method::ResourcesList => &catalog.resources,
             _ => &catalog.templates,
         };
-        let name = method.row().lists.unwrap_or_default();
-        let mut result = Object::new().with(name, project::list(entries));
-        project::hint(&mut result, CacheHint { ttl: Duration::ZERO, public: true });
-        Ok(Answer::Complete(result))
+        let hint = CacheHint { ttl: Duration::ZERO, public: true };
+        server::page(entries.iter(), request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+    }
+
+    /// Says in the logs of a list whose entries are not in it.
+    async fn miss(&self, upstream: &Upstream, request: &Request) {
+        let why = match upstream.state() {
+            State::Starting => "it is still starting".to_owned(),
+            State::Down(why) | State::Failed(why) => why,
+            State::Up | State::Idle => return,
+        };
+        let said = format!("{} of the server {} are missing: {why}", request.method.wire(), upstream.options.name);
+        let params = Object::new()
+            .with("level", Level::Warning.as_str())
+            .with("logger", "dateline")
+            .with("data", said.as_str());
+        request.events.send(Event::Log(Level::Warning, params)).await;
     }
 
     /// Where something with a name is.
@@ -112,17 +125,13 @@ impl Gateway {
 
     /// Which servers are not there, as the end of a sentence: what is missing may be theirs.
     fn absent(&self) -> String {
-        let absent = |upstream: &Arc<Upstream>| match upstream.status() {
-            Status::Up { .. } => None,
-            Status::Starting => Some(format!("{} is still starting", upstream.name)),
-            Status::Down(_) => Some(format!("{} is not running", upstream.name)),
+        let absent = |upstream: &Arc<Upstream>| match upstream.state() {
+            State::Up | State::Idle => None,
+            State::Starting => Some(format!("{} is still starting", upstream.options.name)),
+            State::Down(_) | State::Failed(_) => Some(format!("{} is not running", upstream.options.name)),
         };
-        let absent: Vec<_> = self.0.upstreams.iter().filter_map(absent).collect();
-        if absent.is_empty() {
-            String::new()
-        } else {
-            format!(" (the server {})", absent.join("; the server "))
-        }
+        let absent: Vec<_> = self.upstreams().iter().filter_map(absent).collect();
+        if absent.is_empty() { String::new() } else { format!(" (the server {})", absent.join("; the server ")) }
     }
 
     async fn complete(&self, mut request: Request) -> Result<Answer, Rejection> {
@@ -146,42 +155,65 @@ impl Gateway {
                 return Err(Rejection::Params("\"ref\" must have the type ref/prompt or ref/resource".into()));
             }
         };
-        let service = self.0.upstreams[owner].service().await?;
-        if !service.describe().capabilities.has(spec::Capability::Completions) {
+        let lease = owner.lease().await?;
+        if !lease.0.service.describe().capabilities.has(spec::Capability::Completions) {
             let none = r#"{"values":[],"total":0,"hasMore":false}"#;
             return Ok(Answer::Complete(Object::new().with("completion", Raw::literal(none))));
         }
-        self.forward(owner, request).await
+        drop(lease);
+        self.forward(&owner, request).await
     }
 
-    /// Sends a request to an upstream. A state that comes back with answers is opened here and closed again on
-    /// the way out, so that it can be used for this very request only.
-    async fn forward(&self, at: usize, mut request: Request) -> Result<Answer, Rejection> {
-        let upstream = &self.0.upstreams[at];
-        let service = upstream.service().await?;
+    /// Sends a request to a server, and counts how it ends. A server that was gone before it took the request is
+    /// waited for and asked once more.
+    async fn forward(&self, upstream: &Arc<Upstream>, request: Request) -> Result<Answer, Rejection> {
+        upstream.calls.fetch_add(1, Ordering::Relaxed);
+        let mut outcome = self.attempt(upstream, request.clone()).await;
+        if let Err(Rejection::Gone(_)) = outcome {
+            outcome = self.attempt(upstream, request).await;
+        }
+        if outcome.is_err() {
+            upstream.errors.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// A state that comes back with answers is opened here and closed again on the way out, so that it can be used
+    /// for this very request only.
+    async fn attempt(&self, upstream: &Arc<Upstream>, mut request: Request) -> Result<Answer, Rejection> {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
-        if let Some(Answers { state: Some(state), .. }) = &request.answers {
-            let wrong = || {
-                Rejection::Params("requestState is not valid: it was not issued here, or has expired".into())
-            };
-            let sealed = state.string().ok_or_else(wrong)?;
-            let held: Held = self.0.sealer.open(&bound, &principal, &sealed).map_err(|_| wrong())?;
-            if held.upstream != upstream.name {
-                return Err(wrong());
+        let lease = match &mut request.answers {
+            Some(Answers { state: Some(state), .. }) => {
+                let wrong =
+                    || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+                let sealed = state.string().ok_or_else(wrong)?;
+                let held: Held = self.0.sealer.open(&bound, &principal, &sealed).map_err(|_| wrong())?;
+                if held.upstream != upstream.options.name {
+                    return Err(wrong());
+                }
+                let own = held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
+                if let Some(answers) = &mut request.answers {
+                    answers.state = own;
+                }
+                // A held call goes on where it is; anything else may go on anywhere.
+                match upstream.instance(held.instance) {
+                    Some(lease) => lease,
+                    None => upstream.lease().await?,
+                }
             }
-            if let Some(answers) = &mut request.answers {
-                answers.state =
-                    held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
-            }
-        }
-        match service.call(request).await? {
+            _ => upstream.lease().await?,
+        };
+        let Lease(instance) = &lease;
+        match instance.service.call(request).await? {
             Answer::InputRequired(Interim { questions, state }) => {
-                let held =
-                    Held { upstream: upstream.name.clone(), state: state.map(|raw| raw.as_str().to_owned()) };
+                let held = Held {
+                    upstream: upstream.options.name.clone(),
+                    instance: instance.id,
+                    state: state.map(|raw| raw.as_str().to_owned()),
+                };
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
-                let sealed =
-                    sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+                let sealed = sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
                 Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
             }
             complete @ Answer::Complete(_) => Ok(complete),
@@ -194,14 +226,14 @@ impl Gateway {
         let mut streams: Vec<BoxStream<Change>> = vec![self.0.watchers.watch(lists)];
         let catalog = self.catalog();
         let mut honoured = Filter { uris: Vec::new(), ..filter.clone() };
-        for (at, upstream) in self.0.upstreams.iter().enumerate() {
-            let theirs = |uri: &&ByteString| catalog.owner(uri) == Some(at);
+        for upstream in self.upstreams().iter() {
+            let theirs = |uri: &&ByteString| catalog.owner(uri).is_some_and(|owner| Arc::ptr_eq(&owner, upstream));
             let uris: Vec<_> = filter.uris.iter().filter(theirs).cloned().collect();
             if uris.is_empty() {
                 continue;
             }
             let wanted = Filter { uris, ..Filter::default() };
-            let first = upstream.service().await?.listen(wanted.clone(), Arc::clone(&peer)).await?;
+            let first = upstream.lease().await?.0.service.listen(wanted.clone(), Arc::clone(&peer)).await?;
             honoured.uris.extend(first.honoured.uris);
             streams.push(resuming(Arc::clone(upstream), wanted, Arc::clone(&peer), first.changes));
         }
@@ -223,8 +255,8 @@ fn resuming(
                 return Some((change, (upstream, wanted, peer, changes)));
             }
             upstream.changed().await?;
-            let listening = match upstream.service().await {
-                Ok(service) => service.listen(wanted.clone(), Arc::clone(&peer)).await,
+            let listening = match upstream.lease().await {
+                Ok(lease) => lease.0.service.listen(wanted.clone(), Arc::clone(&peer)).await,
                 Err(_) => continue,
             };
             if let Ok(listening) = listening {
@@ -236,7 +268,7 @@ fn resuming(
 
 impl Service for Gateway {
     fn describe(&self) -> Arc<Description> {
-        Arc::clone(&self.0.description)
+        Arc::clone(&self.0.description.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {

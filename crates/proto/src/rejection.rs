@@ -49,6 +49,9 @@ pub enum Rejection {
     /// It is our own fault.
     #[error("{0}")]
     Internal(String),
+    /// The server that should answer was gone before it took the request.
+    #[error("{0}")]
+    Gone(String),
     /// Another server's error, passed on.
     #[error("{message}")]
     Passed {
@@ -120,7 +123,7 @@ impl Rejection {
                 (Code::UnsupportedProtocolVersion, Some(data))
             }
             Rejection::Headers(_) => (Code::HeaderMismatch, None),
-            Rejection::Internal(_) => (Code::InternalError, None),
+            Rejection::Internal(_) | Rejection::Gone(_) => (Code::InternalError, None),
             Rejection::Passed { code, message, data } => return passed(*code, message, data.as_ref(), rules),
         };
         let code = if Code::may_send(code.number(), rules.revision) { code } else { fallback(code, rules) };

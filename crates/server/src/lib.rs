@@ -20,6 +20,7 @@ pub use content::{Content, ResourceContents, ToolResult};
 pub use context::{Cx, Elicited, Sampled};
 pub use engine::{Builder, Server};
 pub use error::{Error, Result};
+pub use list::page;
 pub use handler::{Args, FromCall, Handler, Json, Reply};
 pub use prompt::{Messages, Prompt, PromptHandler};
 pub use resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler, Vars};

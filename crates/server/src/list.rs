@@ -9,8 +9,11 @@ use crate::seal::Sealer;
 /// How long a cursor can be used.
 const CURSOR_TTL: Duration = Duration::from_secs(3600);
 
-/// One page of a list that is in a fixed order.
-pub(crate) fn page<'a>(
+/// One page of a list that is in a fixed order: at most `size` entries from where the request's cursor says.
+///
+/// # Errors
+/// When the cursor was not issued for this list and principal, or has expired.
+pub fn page<'a>(
     entries: impl Iterator<Item = &'a Raw>,
     request: &Request,
     size: usize,

@@ -1,5 +1,6 @@
 //! Connections to servers of any revision: each is a [`Service`], whatever it speaks.
 
+mod guard;
 mod http;
 mod pipe;
 mod process;
@@ -23,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{BACKLOG, TransportError};
 
+pub use guard::{Guard, watch_over};
+pub use http::Remote;
 pub use process::Program;
 
 /// How a connection is made and kept.
@@ -40,6 +43,20 @@ pub struct Settings {
     pub hold: Duration,
     /// Bounds of what is read.
     pub limits: wire::Limits,
+    /// Gets what programs say on stderr, line by line.
+    pub stderr: Option<Stderr>,
+    /// Ends process groups whose starter was killed.
+    pub guard: Option<Guard>,
+}
+
+/// Gets a line that a program said on stderr.
+#[derive(Clone)]
+pub struct Stderr(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stderr")
+    }
 }
 
 impl Settings {
@@ -54,6 +71,8 @@ impl Settings {
             call: Duration::from_secs(600),
             hold: Duration::from_secs(300),
             limits: wire::Limits::default(),
+            stderr: None,
+            guard: None,
         }
     }
 }
@@ -110,6 +129,16 @@ enum Waiting {
 struct Listen {
     acknowledged: Option<oneshot::Sender<Filter>>,
     changes: async_channel::Sender<Change>,
+    /// Reads the listen's own response.
+    reading: Option<AbortHandle>,
+}
+
+impl Drop for Listen {
+    fn drop(&mut self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
 }
 
 /// How a server was found to speak.
@@ -131,8 +160,8 @@ impl Client {
     ///
     /// # Errors
     /// When it cannot be reached, or does not speak the protocol.
-    pub async fn connect(url: &str, settings: Settings) -> Result<Client, TransportError> {
-        http::connect(url, settings).await
+    pub async fn connect(remote: &Remote, settings: Settings) -> Result<Client, TransportError> {
+        http::connect(remote, settings).await
     }
 
     fn new(found: Found, link: Link, settings: Settings, gone: CancellationToken) -> Client {
@@ -173,6 +202,11 @@ impl Client {
     /// Why the server is gone; empty while it is not.
     pub fn why_gone(&self) -> String {
         self.0.lock().gone.clone().unwrap_or_default()
+    }
+
+    /// How many calls are under way, those included that wait for an answer of their client.
+    pub fn in_flight(&self) -> usize {
+        self.0.lock().calls.len()
     }
 
     /// The process, where the server is one.
@@ -263,7 +297,7 @@ impl Shared {
     fn begin(self: &Arc<Self>, request: &Request) -> Result<Begun, Rejection> {
         let mut state = self.lock();
         if let Some(why) = &state.gone {
-            return Err(Rejection::Internal(why.clone()));
+            return Err(Rejection::Gone(why.clone()));
         }
         let (waiting, answer) = oneshot::channel();
         if let (Edge::Legacy(_), Some(answers)) = (&state.edge, &request.answers) {
@@ -346,19 +380,21 @@ impl Shared {
                 Edge::Modern(_) => {
                     let (sender, changes) = async_channel::bounded(BACKLOG);
                     let (acknowledge, acknowledged) = oneshot::channel();
-                    state.listens.insert(key, Listen { acknowledged: Some(acknowledge), changes: sender });
+                    let listen = Listen { acknowledged: Some(acknowledge), changes: sender, reading: None };
+                    state.listens.insert(key, listen);
                     let changes: proto::BoxStream<Change> = Box::pin(changes);
                     (key, outgoing, changes, Some(acknowledged))
                 }
             }
         };
         let under = Under::new(self, key);
-        if let Some(Outgoing { mut before, message, .. }) = outgoing {
-            let Link::Pipe { .. } = &self.link else {
-                return Err(Rejection::Internal("listening to a server over HTTP is not supported".into()));
-            };
-            before.push(message);
-            self.send(before).await?;
+        match (&self.link, outgoing) {
+            (Link::Pipe { .. }, Some(Outgoing { mut before, message, .. })) => {
+                before.push(message);
+                self.send(before).await?;
+            }
+            (Link::Http(_), outgoing) => http::listen(self, key, outgoing).await?,
+            (Link::Pipe { .. }, None) => {}
         }
         let honoured = match acknowledged {
             None => filter,
@@ -373,6 +409,12 @@ impl Shared {
             change
         });
         Ok(Listening { honoured, changes: Box::pin(changes) })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.gone.cancel();
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::middleware::Next;
 use bytes::Bytes;
 use http::{HeaderMap, Method as Verb, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -24,7 +25,7 @@ use proto::{Principal, Rejection, admit};
 use spec::{Era, Method, Revision, header as name};
 use tokio_util::sync::CancellationToken;
 
-pub use listener::serve;
+pub use listener::{serve, serve_unix};
 
 use door::Accept;
 use legacy::Live;
@@ -89,6 +90,20 @@ impl App {
 pub fn router(path: &str, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
     let app = Arc::new(App { served, options, sessions: Mutex::default(), swept: Mutex::new(Instant::now()), shutdown });
     Router::new().route(path, axum::routing::any(endpoint)).with_state(app)
+}
+
+/// Another router behind the same checks of `Host` and `Origin`.
+pub fn guarded(router: Router, options: Options) -> Router {
+    let check = move |request: Request<Body>, next: Next| {
+        let refused = door::check(request.headers(), &options).err();
+        async move {
+            match refused {
+                Some(refusal) => refusal.response(),
+                None => next.run(request).await,
+            }
+        }
+    };
+    router.layer(axum::middleware::from_fn(check))
 }
 
 async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Response<Body> {

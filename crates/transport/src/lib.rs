@@ -9,6 +9,7 @@ pub mod http;
 mod line;
 mod pipe;
 mod sse;
+pub mod unix;
 
 pub use error::TransportError;
 pub use line::{Line, Lines};

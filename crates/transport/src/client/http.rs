@@ -2,11 +2,13 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#backward-compatibility>
 
-use std::sync::{Arc, Once};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use proto::legacy::client::Session;
 use proto::modern::client::Calls;
 use proto::upstream::{CallKey, Edge, Outgoing};
@@ -22,23 +24,52 @@ use super::{Client, Found, Settings, Shared};
 use crate::TransportError;
 use crate::sse;
 
+/// A server behind a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// Where it is, with http or https.
+    pub url: String,
+    /// What is sent with every request, such as `Authorization`.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Remote {
+    /// A URL without further headers.
+    pub fn new(url: &str) -> Remote {
+        Remote { url: url.to_owned(), headers: Vec::new() }
+    }
+}
+
+/// How long a lost stream of a session waits before it is opened again.
+const REOPEN: Duration = Duration::from_secs(2);
+
 /// Where and how requests are sent.
 pub(super) struct Link {
     client: reqwest::Client,
     url: Url,
+    /// The session's own stream is read already.
+    streaming: AtomicBool,
     session: Option<HeaderValue>,
     revision: Revision,
     limit: usize,
 }
 
 /// The TLS provider must be there before a client is built.
-fn client() -> Result<reqwest::Client, String> {
+fn client(remote: &Remote) -> Result<reqwest::Client, String> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // It fails where the application installed one, which then serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
+    let mut headers = HeaderMap::new();
+    for (name, value) in &remote.headers {
+        let bad = |what: &str| format!("the {what} of the header {name:?} is not one that HTTP can carry");
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad("value"))?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| bad("name"))?, value);
+    }
     let built = reqwest::Client::builder()
+        .default_headers(headers)
         .user_agent(concat!("dateline/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true)
@@ -47,15 +78,16 @@ fn client() -> Result<reqwest::Client, String> {
 }
 
 /// Connects to a URL and finds out what is behind it.
-pub(super) async fn connect(url: &str, settings: Settings) -> Result<Client, TransportError> {
-    let unusable = |why: String| TransportError::Url { url: url.to_owned(), why };
-    let parsed = Url::parse(url).map_err(|e| unusable(e.to_string()))?;
+pub(super) async fn connect(remote: &Remote, settings: Settings) -> Result<Client, TransportError> {
+    let unusable = |why: String| TransportError::Url { url: remote.url.clone(), why };
+    let parsed = Url::parse(&remote.url).map_err(|e| unusable(e.to_string()))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(unusable("it must begin with http:// or https://".into()));
     }
     let mut link = Link {
-        client: client().map_err(unusable)?,
+        client: client(remote).map_err(unusable)?,
         url: parsed,
+        streaming: AtomicBool::new(false),
         session: None,
         revision: Revision::LATEST_MODERN,
         limit: settings.limits.message,
@@ -120,6 +152,9 @@ impl Link {
             request = request.header(name::PROTOCOL_VERSION, self.revision.as_str());
         }
         let response = request.body(body).send().await.map_err(|e| self.reach(&e))?;
+        if response.status() == StatusCode::NOT_FOUND && self.session.is_some() {
+            return Err(TransportError::Closed(": it no longer knows our session".into()));
+        }
         if response.status() == StatusCode::UNAUTHORIZED {
             return Err(TransportError::Protocol(format!("{} wants to know who asks (401)", self.url)));
         }
@@ -240,6 +275,83 @@ pub(super) async fn exchange(
     answered
 }
 
+/// Starts to read what a listen tells. A legacy session has one stream for all that concerns no call.
+pub(super) async fn listen(
+    shared: &Arc<Shared>,
+    key: CallKey,
+    outgoing: Option<Outgoing>,
+) -> Result<(), Rejection> {
+    let super::Link::Http(link) = &shared.link else { return Ok(()) };
+    let weak = Arc::downgrade(shared);
+    if link.revision.rules().disconnect == Disconnect::Cancels {
+        let Some(outgoing) = outgoing else { return Ok(()) };
+        let headers = mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
+        let response =
+            link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.to_string()))?;
+        let limits = shared.settings.limits;
+        let reading = tokio::spawn(async move {
+            let read = messages(response, limits, |message| {
+                let known = weak.upgrade().map(|shared| shared.receive(message, Some(key))).is_some();
+                std::future::ready(known)
+            });
+            let _ = read.await;
+            if let Some(shared) = weak.upgrade() {
+                shared.lock().listens.remove(&key);
+            }
+        });
+        if let Some(listen) = shared.lock().listens.get_mut(&key) {
+            listen.reading = Some(reading.abort_handle());
+        }
+        return Ok(());
+    }
+    if !link.streaming.swap(true, Ordering::Relaxed) {
+        tokio::spawn(stream(weak, shared.gone.clone()));
+    }
+    if let Some(Outgoing { mut before, message, .. }) = outgoing {
+        before.push(message);
+        shared.send(before).await?;
+    }
+    Ok(())
+}
+
+/// Reads the stream of a session until the session ends; opens it again when it breaks.
+async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
+    let reading = async {
+        while let Some(strong) = shared.upgrade() {
+            let super::Link::Http(link) = &strong.link else { return };
+            let mut request = link.client.get(link.url.clone()).header(header::ACCEPT, "text/event-stream");
+            if let Some(session) = &link.session {
+                request = request.header(name::SESSION_ID, session);
+            }
+            let response = request.header(name::PROTOCOL_VERSION, link.revision.as_str()).send().await;
+            let limits = strong.settings.limits;
+            drop(strong);
+            match response {
+                Ok(response) if response.status().is_success() => {
+                    let read = messages(response, limits, |message| {
+                        let shared = shared.upgrade();
+                        async move {
+                            let Some(shared) = shared else { return false };
+                            let replies = shared.receive(message, None);
+                            let _ = shared.send(replies).await;
+                            true
+                        }
+                    });
+                    let _ = read.await;
+                }
+                // It has no such stream, and says so.
+                Ok(response) if response.status().is_client_error() => return,
+                _ => {}
+            }
+            tokio::time::sleep(REOPEN).await;
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        () = gone.cancelled() => {}
+    }
+}
+
 fn headers(shared: &Shared, link: &Link, request: &Request, params: &Object) -> HeaderMap {
     let named = params.string("name").filter(|_| request.method == Method::ToolsCall);
     let mirrors = named.and_then(|tool| shared.lock().mirrors.get(&*tool).cloned());
@@ -254,6 +366,12 @@ fn headers(shared: &Shared, link: &Link, request: &Request, params: &Object) -> 
 /// Posts a call and takes in whatever comes back.
 async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, headers: HeaderMap) {
     let outcome: Result<(), String> = match link.post(message, headers).await {
+        // It did not take the call, and will take no other: whoever wants it connects again.
+        Err(error @ (TransportError::Closed(_) | TransportError::Reach { .. })) => {
+            shared.lock().answered(key, Err(Rejection::Gone(error.to_string())));
+            shared.end(&error.to_string());
+            return;
+        }
         Err(error) => Err(error.to_string()),
         Ok(response) => {
             let status = response.status();

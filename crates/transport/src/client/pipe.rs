@@ -36,7 +36,9 @@ pub(super) async fn start(program: &Program, settings: Settings) -> Result<Clien
 
 async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<Client, TransportError> {
     let gone = CancellationToken::new();
-    let (streams, keeper) = process::start(program, &gone)?;
+    // Whoever stops waiting for the server ends it.
+    let abandoned = gone.clone().drop_guard();
+    let (streams, keeper) = process::start(program, &gone, settings)?;
     let (out, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(streams.stdin, queue, gone.clone()));
     let mut lines = Lines::new(streams.stdout, settings.limits.message);
@@ -55,6 +57,7 @@ async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<
         }
     };
     let link = Link::Pipe { out, keeper: Some(keeper) };
+    abandoned.disarm();
     let client = Client::new(found, link, settings.clone(), gone);
     tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), program.name.clone()));
     Ok(client)

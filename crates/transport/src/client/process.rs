@@ -12,6 +12,8 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
+use super::guard::Watched;
+use super::{Settings, Stderr};
 use crate::TransportError;
 use crate::line::{Line, Lines};
 
@@ -90,6 +92,7 @@ fn last_words(words: &LastWords) -> String {
 pub(super) fn start(
     program: &Program,
     gone: &CancellationToken,
+    settings: &Settings,
 ) -> Result<(Streams, Keeper), TransportError> {
     let failed = |source| TransportError::Start { program: program.command.clone(), source };
     let mut wrapped = CommandWrap::with_new(&program.command, |command| {
@@ -109,13 +112,19 @@ pub(super) fn start(
     let stderr = child.stderr().take().ok_or_else(missing)?;
     let keeper =
         Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
-    tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words)));
-    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone()));
+    let watched = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
+    tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words), settings.stderr.clone()));
+    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched));
     Ok((Streams { stdin, stdout }, keeper))
 }
 
 /// Waits for the end of a process, or brings it about. Whatever it started in its group ends with it.
-async fn keep(mut child: Box<dyn ChildWrapper>, gone: CancellationToken, ended: CancellationToken) {
+async fn keep(
+    mut child: Box<dyn ChildWrapper>,
+    gone: CancellationToken,
+    ended: CancellationToken,
+    watched: Option<Watched>,
+) {
     tokio::select! {
         _ = child.inner_mut().wait() => {}
         // Whoever cancels also closes the input.
@@ -128,19 +137,23 @@ async fn keep(mut child: Box<dyn ChildWrapper>, gone: CancellationToken, ended: 
     }
     let _ = child.signal(SIGKILL);
     let _ = child.wait().await;
+    drop(watched);
     gone.cancel();
     ended.cancel();
 }
 
 /// Logs what a process says on stderr, and keeps the last of it.
-async fn hear(stderr: ChildStderr, name: String, last_words: LastWords) {
+async fn hear(stderr: ChildStderr, name: String, last_words: LastWords, told: Option<Stderr>) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     while let Ok(Some(line)) = lines.next().await {
         let Line::Message(line) = line else { continue };
         // A terminal must not be steered by what a server says.
         let text: String =
             String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(500).collect();
-        tracing::info!(server = name, "{text}");
+        match &told {
+            Some(Stderr(told)) => told(&text),
+            None => tracing::info!(server = name, "{text}"),
+        }
         let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
         if words.len() == LAST_WORDS {
             words.pop_front();

@@ -9,7 +9,8 @@ use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,17 +28,38 @@ const HEAD: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the listener fails for good.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
+    let accept = || async {
+        let (stream, _) = listener.accept().await?;
+        // A small answer must not wait for the acknowledgement of another.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    };
+    run(accept, router, shutdown).await;
+    Ok(())
+}
+
+/// Serves a Unix socket until `shutdown` is cancelled.
+pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: CancellationToken) {
+    let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+    run(accept, router, shutdown).await;
+}
+
+async fn run<S, F>(accept: impl Fn() -> F, router: Router, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = io::Result<S>>,
+{
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         let permit = Arc::clone(&room).acquire_owned().await;
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
+            accepted = accept() => accepted,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };
         let stream = match accepted {
-            Ok((stream, _)) => stream,
+            Ok(stream) => stream,
             Err(error) => {
                 // Out of files, or a client that left while it was let in: the next one may do.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -45,8 +67,6 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
                 continue;
             }
         };
-        // A small answer must not wait for the acknowledgement of another.
-        let _ = stream.set_nodelay(true);
         let (router, shutdown) = (router.clone(), shutdown.clone());
         connections.spawn(async move {
             let _permit = permit;
@@ -66,8 +86,6 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
             let _ = connection.await;
         });
     }
-    drop(listener);
     let rest = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(GRACE, rest).await;
-    Ok(())
 }

@@ -1,0 +1,264 @@
+//! The admin API under /v1, and the commands that use it: `dateline status` and `dateline logs`.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use axum::routing::get;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use gateway::{Entry, Gateway, Report};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::net::{UnixListener, UnixStream};
+use transport::CancellationToken;
+
+use crate::args::{Admin, Logs, Status};
+use crate::config;
+use crate::exit::Failure;
+
+/// Where the socket is, where nothing else is said.
+fn default_socket() -> Option<PathBuf> {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| Path::new(folder).is_absolute()) {
+        Some(folder) => Some(PathBuf::from(folder).join("dateline/admin.sock")),
+        None => config::state("admin.sock"),
+    }
+}
+
+/// The admin API.
+pub(crate) fn router(gateway: Gateway) -> Router {
+    Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
+}
+
+/// A socket that is there while its file is.
+pub(crate) struct Socket {
+    path: PathBuf,
+    listener: Option<UnixListener>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Opens the admin socket. Another dateline that uses it keeps it; this one then has none.
+pub(crate) async fn open(admin: &Admin) -> Option<Socket> {
+    let path = admin.admin_socket.clone().or_else(default_socket)?;
+    if UnixStream::connect(&path).await.is_ok() {
+        tracing::warn!(socket = %path.display(), "another dateline has the admin socket; this one is not seen by `dateline status`");
+        return None;
+    }
+    // What is left of one that was killed.
+    let _ = std::fs::remove_file(&path);
+    let opened = path.parent().map_or(Ok(()), private).and_then(|()| UnixListener::bind(&path));
+    match opened {
+        Ok(listener) => Some(Socket { path, listener: Some(listener) }),
+        Err(error) => {
+            tracing::warn!(socket = %path.display(), %error, "the admin socket cannot be opened; all else works");
+            None
+        }
+    }
+}
+
+/// Makes a folder that nobody else can look into.
+fn private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Serves the admin socket until it is told to stop.
+pub(crate) async fn serve(socket: Option<Socket>, gateway: Gateway, shutdown: CancellationToken) {
+    if let Some(mut socket) = socket
+        && let Some(listener) = socket.listener.take()
+    {
+        transport::http::serve_unix(listener, router(gateway), shutdown).await;
+        drop(socket);
+    }
+}
+
+async fn status(State(gateway): State<Gateway>) -> Response<Body> {
+    let servers: Vec<Value> = gateway.status().iter().map(report).collect();
+    let body = json!({"version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(), "servers": servers});
+    response("application/json", Body::from(body.to_string()))
+}
+
+fn report(report: &Report) -> Value {
+    json!({
+        "name": report.name,
+        "state": report.state.word(),
+        "why": report.state.why(),
+        "since": timestamp(report.since),
+        "transport": report.transport,
+        "revision": report.revision.map(spec::Revision::as_str),
+        "era": report.revision.map(|revision| format!("{:?}", revision.era()).to_lowercase()),
+        "pids": report.pids,
+        "tools": report.tools,
+        "calls": report.calls,
+        "errors": report.errors,
+        "restarts": report.restarts,
+    })
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    server: Option<String>,
+    #[serde(default)]
+    follow: bool,
+}
+
+async fn logs(State(gateway): State<Gateway>, Query(wanted): Query<Wanted>) -> Response<Body> {
+    let (kept, follow) = gateway.logs(wanted.server.as_deref());
+    let kept = stream::iter(kept);
+    let lines = if wanted.follow {
+        let server = wanted.server;
+        let following = stream::unfold(follow, |mut follow| async move {
+            loop {
+                match follow.recv().await {
+                    Ok(entry) => return Some((entry, follow)),
+                    // Who reads too slowly misses lines.
+                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return None,
+                }
+            }
+        });
+        let following = following.filter(move |entry| {
+            std::future::ready(server.as_ref().is_none_or(|server| entry.server == *server))
+        });
+        kept.chain(following).boxed()
+    } else {
+        kept.boxed()
+    };
+    let lines = lines.map(|entry| Ok::<_, std::convert::Infallible>(Bytes::from(line(&entry))));
+    response("application/x-ndjson", Body::from_stream(lines))
+}
+
+fn line(entry: &Entry) -> String {
+    json!({"at": timestamp(entry.at), "server": entry.server, "text": entry.text}).to_string() + "\n"
+}
+
+fn response(kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert("content-type", axum::http::HeaderValue::from_static(kind));
+    response
+}
+
+fn timestamp(at: SystemTime) -> String {
+    let at = OffsetDateTime::from(at);
+    at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default()
+}
+
+/// Asks the dateline that runs.
+async fn ask(
+    admin: &Admin,
+    uri: &str,
+) -> Result<impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>, Failure> {
+    let socket = admin.admin_socket.clone().or_else(default_socket);
+    let socket = socket.ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
+    let (status, body) = transport::unix::get(&socket, uri)
+        .await
+        .map_err(|why| Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`")))?;
+    if !status.is_success() {
+        return Err(Failure::Answer(format!("the running dateline answers {status}")));
+    }
+    Ok(body)
+}
+
+/// `dateline status`.
+pub(crate) async fn show_status(args: Status, as_json: bool) -> Result<(), Failure> {
+    let mut body = ask(&args.admin, "/v1/status").await?;
+    let mut text = Vec::new();
+    while let Some(chunk) = body.next().await {
+        text.extend_from_slice(&chunk.map_err(Failure::Reach)?);
+    }
+    let status: Value = serde_json::from_slice(&text).map_err(|e| Failure::Answer(e.to_string()))?;
+    let shown = if as_json {
+        serde_json::to_string_pretty(&status).unwrap_or_default() + "\n"
+    } else {
+        table(&status)
+    };
+    print(&shown)
+}
+
+/// The status for people: a line a server, and below it what is wrong with it.
+fn table(status: &Value) -> String {
+    let servers = status["servers"].as_array().cloned().unwrap_or_default();
+    if servers.is_empty() {
+        return "no servers are configured\n".to_owned();
+    }
+    let text = |server: &Value, key: &str| match &server[key] {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    };
+    let pids = |server: &Value| {
+        let pids: Vec<_> = server["pids"].as_array().into_iter().flatten().map(Value::to_string).collect();
+        if pids.is_empty() { "-".to_owned() } else { pids.join(",") }
+    };
+    let columns = ["server", "state", "revision", "transport", "pid", "tools", "calls", "errors", "restarts", "since"];
+    let row = |server: &Value| -> Vec<String> {
+        let cell = |column: &&str| match *column {
+            "server" => text(server, "name"),
+            "pid" => pids(server),
+            other => text(server, other),
+        };
+        columns.iter().map(cell).collect()
+    };
+    let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
+    let width = |at: usize| rows.iter().map(|row| row[at].len()).chain([columns[at].len()]).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let format = |cells: &[String]| {
+        let padded: Vec<_> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    let mut shown = format(&columns.map(str::to_owned));
+    for (server, row) in servers.iter().zip(&rows) {
+        shown += &format(row);
+        if let Some(why) = server["why"].as_str() {
+            shown += &format!("  {why}\n");
+        }
+    }
+    shown
+}
+
+/// `dateline logs`.
+pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> {
+    let server = args.server.as_deref().map(|name| format!("&server={}", encoded(name))).unwrap_or_default();
+    let mut body = ask(&args.admin, &format!("/v1/logs?follow={}{server}", args.follow)).await?;
+    let mut buffer = Vec::new();
+    while let Some(chunk) = body.next().await {
+        buffer.extend_from_slice(&chunk.map_err(Failure::Reach)?);
+        while let Some(end) = buffer.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            let shown = match serde_json::from_slice::<Value>(&line) {
+                Ok(entry) if !as_json => {
+                    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+                    format!("{} {} {}\n", text("at"), text("server"), text("text"))
+                }
+                _ => String::from_utf8_lossy(&line).into_owned(),
+            };
+            print(&shown)?;
+        }
+    }
+    Ok(())
+}
+
+fn encoded(name: &str) -> String {
+    name.bytes()
+        .map(|b| if b.is_ascii_alphanumeric() || b"-_.".contains(&b) { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .collect()
+}
+
+/// Prints; a reader that went away, as `head` does, ends it.
+fn print(text: &str) -> Result<(), Failure> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::Other(error.to_string()))
+}
+
+/// How often a file is looked at where the system does not tell of changes, and how long a change settles.
+pub(crate) const SETTLES: Duration = Duration::from_millis(200);
