@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,7 +61,8 @@ pub(super) struct Keeper {
     last_words: LastWords,
 }
 
-type LastWords = Arc<Mutex<VecDeque<String>>>;
+/// How a process ended, where it did so by itself, and what it said before.
+type LastWords = Arc<Mutex<(Option<ExitStatus>, VecDeque<String>)>>;
 
 impl Keeper {
     pub(super) fn pid(&self) -> Option<u32> {
@@ -81,11 +82,13 @@ impl Keeper {
 
 fn last_words(words: &LastWords) -> String {
     let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-    if words.is_empty() {
-        return String::new();
+    let (status, lines) = &*words;
+    let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
+    if lines.is_empty() {
+        return status;
     }
-    let lines: Vec<&str> = words.iter().map(String::as_str).collect();
-    format!("; its last words on stderr: {}", lines.join(" | "))
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    format!("{status}; its last words on stderr: {}", lines.join(" | "))
 }
 
 /// Starts a program. Cancelling `gone` ends it; `gone` is cancelled when it ends by itself.
@@ -114,7 +117,8 @@ pub(super) fn start(
         Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
     let watched = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
     tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words), settings.stderr.clone()));
-    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched));
+    let words = Arc::clone(&keeper.last_words);
+    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched, words));
     Ok((Streams { stdin, stdout }, keeper))
 }
 
@@ -124,9 +128,15 @@ async fn keep(
     gone: CancellationToken,
     ended: CancellationToken,
     watched: Option<Watched>,
+    words: LastWords,
 ) {
     tokio::select! {
-        _ = child.inner_mut().wait() => {}
+        status = child.inner_mut().wait() => {
+            if let Ok(status) = status {
+                let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                words.0 = Some(status);
+            }
+        }
         // Whoever cancels also closes the input.
         () = gone.cancelled() => {
             if tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await.is_err() {
@@ -155,9 +165,9 @@ async fn hear(stderr: ChildStderr, name: String, last_words: LastWords, told: Op
             None => tracing::info!(server = name, "{text}"),
         }
         let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.len() == LAST_WORDS {
-            words.pop_front();
+        if words.1.len() == LAST_WORDS {
+            words.1.pop_front();
         }
-        words.push_back(text);
+        words.1.push_back(text);
     }
 }
