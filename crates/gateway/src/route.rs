@@ -170,6 +170,7 @@ impl Gateway {
         upstream.calls.fetch_add(1, Ordering::Relaxed);
         let mut outcome = self.attempt(upstream, request.clone()).await;
         if let Err(Rejection::Gone(_)) = outcome {
+            upstream.back().await;
             outcome = self.attempt(upstream, request).await;
         }
         if outcome.is_err() {

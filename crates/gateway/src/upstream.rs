@@ -29,6 +29,8 @@ const ATTEMPTS: u32 = 10;
 const UNTOLD: Duration = Duration::from_secs(10);
 /// How long a list may take.
 const LISTING: Duration = Duration::from_secs(30);
+/// How long a request waits for a server that was gone before it took it.
+const RETURN: Duration = Duration::from_secs(10);
 /// How long calls of a server that goes may still run.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -169,6 +171,12 @@ impl Upstream {
             changed = state.changed() => changed.ok(),
             () = self.retired.cancelled() => None,
         }
+    }
+
+    /// Waits for a while until it is there again.
+    pub(crate) async fn back(&self) {
+        let back = self.until(|state| matches!(state, State::Up | State::Failed(_)));
+        let _ = tokio::time::timeout(RETURN, back).await;
     }
 
     /// A connection to use.

@@ -120,7 +120,13 @@ pub struct Program {
 impl Program {
     /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
     pub async fn http(command: &str, args: &[&str]) -> Program {
-        let mut child = spawn(command, args);
+        Program::of(prepared(command, args)).await
+    }
+
+    /// The same for a command that was prepared otherwise.
+    pub async fn of(mut command: impl std::borrow::BorrowMut<Command>) -> Program {
+        let command: &mut Command = command.borrow_mut();
+        let mut child = started(command);
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
         let url = tokio::time::timeout(PATIENCE, async {
             while let Some(line) = lines.next_line().await.expect("stderr can be read") {
@@ -128,7 +134,7 @@ impl Program {
                     return line[at..].split_whitespace().next().expect("a URL").to_owned();
                 }
             }
-            panic!("{command} {args:?} ended without serving");
+            panic!("{command:?} ended without serving");
         });
         let url = url.await.expect("it serves in time");
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
@@ -136,18 +142,16 @@ impl Program {
     }
 }
 
-fn spawn(command: &str, args: &[&str]) -> Child {
-    Command::new(command)
-        .args(args)
-        .env("HOME", "/nonexistent")
-        .env_remove("DATELINE_CONFIG")
-        .env_remove("XDG_CONFIG_HOME")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap_or_else(|e| panic!("{command} cannot be started: {e}"))
+fn prepared(command: &str, args: &[&str]) -> Command {
+    let mut prepared = Command::new(command);
+    prepared.args(args).env("HOME", "/nonexistent").env_remove("DATELINE_CONFIG").env_remove("XDG_CONFIG_HOME");
+    prepared.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME");
+    prepared
+}
+
+fn started(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"))
 }
 
 enum Link {
@@ -189,7 +193,7 @@ impl Client {
 
     /// Starts a program and talks to it over its standard streams.
     pub fn pipe(command: &str, args: &[&str]) -> Client {
-        let mut child = spawn(command, args);
+        let mut child = started(&mut prepared(command, args));
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();

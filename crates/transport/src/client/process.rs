@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::guard::Watched;
@@ -116,9 +117,10 @@ pub(super) fn start(
     let keeper =
         Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
     let watched = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
-    tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words), settings.stderr.clone()));
+    let hearing =
+        tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words), settings.stderr.clone()));
     let words = Arc::clone(&keeper.last_words);
-    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched, words));
+    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched, words, hearing));
     Ok((Streams { stdin, stdout }, keeper))
 }
 
@@ -129,6 +131,7 @@ async fn keep(
     ended: CancellationToken,
     watched: Option<Watched>,
     words: LastWords,
+    hearing: JoinHandle<()>,
 ) {
     tokio::select! {
         status = child.inner_mut().wait() => {
@@ -148,6 +151,8 @@ async fn keep(
     let _ = child.signal(SIGKILL);
     let _ = child.wait().await;
     drop(watched);
+    // What it said last is read before its end is told. Something outside its group may keep its stderr open.
+    let _ = tokio::time::timeout(PATIENCE, hearing).await;
     gone.cancel();
     ended.cancel();
 }

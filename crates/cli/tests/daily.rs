@@ -1,0 +1,482 @@
+//! The gateway that runs every day: edited while it runs, watched, with servers that come, go and are killed.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+use testkit::{Client, LATEST_LEGACY, PATIENCE, Program};
+use tokio::process::Command;
+
+use crate::DATELINE;
+
+/// A folder that is there as long as this is.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("dateline-daily-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        // As editors do it: a new file takes the place of the old one.
+        std::fs::write(format!("{path}.new"), text).unwrap();
+        std::fs::rename(format!("{path}.new"), &path).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The demo as an upstream.
+fn demo() -> Value {
+    json!({"command": DATELINE, "args": ["demo", "--stdio"]})
+}
+
+/// A gateway over a configuration that can be edited, with an admin socket of its own.
+struct Daily {
+    folder: Folder,
+    program: Program,
+}
+
+impl Daily {
+    async fn start(servers: Value, ours: Value) -> Daily {
+        let folder = Folder::new();
+        let config = folder.write("config.json", &json!({"mcpServers": servers, "dateline": ours}).to_string());
+        let socket = folder.path("admin.sock");
+        let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket];
+        let program = Program::http(DATELINE, &args).await;
+        Daily { folder, program }
+    }
+
+    fn edit(&self, servers: Value, ours: Value) {
+        self.folder.write("config.json", &json!({"mcpServers": servers, "dateline": ours}).to_string());
+    }
+
+    fn url(&self) -> &str {
+        self.program.url.as_deref().unwrap()
+    }
+
+    async fn legacy(&self) -> Client {
+        let mut client = Client::connect(self.url());
+        client.handshake(LATEST_LEGACY, json!({})).await;
+        client
+    }
+
+    fn modern(&self) -> Client {
+        Client::connect(self.url())
+    }
+
+    /// What `dateline status --json` says of each server.
+    async fn status(&self) -> Vec<Value> {
+        let output = run(&["status", "--json", "--admin-socket", &self.folder.path("admin.sock")]).await;
+        assert_eq!(output.code, 0, "{}", output.err);
+        let status: Value = serde_json::from_str(&output.out).unwrap();
+        status["servers"].as_array().unwrap().clone()
+    }
+
+    /// Waits until a server's status fits.
+    async fn until(&self, server: &str, what: &str, test: impl Fn(&Value) -> bool) -> Value {
+        let waiting = async {
+            loop {
+                let found = self.status().await.into_iter().find(|s| s["name"] == server);
+                if let Some(found) = found.filter(|s| test(s)) {
+                    return found;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(found) => found,
+            Err(_) => panic!("{server} is never {what}: {:#?}", self.status().await),
+        }
+    }
+
+    async fn pids(&self, server: &str) -> Vec<u64> {
+        let up = self.until(server, "up", |s| s["state"] == "up").await;
+        up["pids"].as_array().unwrap().iter().map(|pid| pid.as_u64().unwrap()).collect()
+    }
+}
+
+/// What a command printed.
+struct Output {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+async fn run_in(home: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(DATELINE);
+    command.args(args).env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("DATELINE_CONFIG");
+    let output = tokio::time::timeout(PATIENCE, command.stdin(Stdio::null()).kill_on_drop(true).output());
+    let output = output.await.expect("it ends").unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Output { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+async fn run(args: &[&str]) -> Output {
+    run_in("/nonexistent", args).await
+}
+
+async fn tools(client: &mut Client) -> Vec<String> {
+    let reply = client.request("tools/list", json!({})).await;
+    let tools = reply.result()["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn signal(pid: u64, name: &str) {
+    let sent = std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.unwrap().success(), "kill -{name} {pid}");
+}
+
+/// Whether a process runs; one that has ended and waits to be noticed does not.
+fn runs(pid: u64) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+}
+
+async fn ends(pid: u64) {
+    let waiting = async {
+        while runs(pid) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{pid} is left behind"));
+}
+
+#[tokio::test]
+async fn an_edit_is_served_and_what_did_not_change_keeps_running() {
+    let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
+    let (kept, stopped) = (daily.pids("a").await, daily.pids("b").await);
+    let mut legacy = daily.legacy().await;
+    legacy.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+    let mut modern = daily.modern();
+    modern.begin("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).await;
+    modern.next("notifications/subscriptions/acknowledged").await;
+    // A call of the server that goes: it is finished.
+    let running = legacy
+        .begin("tools/call", json!({"name": "b_slow_compute", "arguments": {"seconds": 1, "label": "last"}}))
+        .await;
+    daily.until("b", "busy", |s| s["calls"] == 1).await;
+    daily.edit(json!({"a": demo(), "c": demo()}), json!({}));
+    legacy.next("notifications/tools/list_changed").await;
+    modern.next("notifications/tools/list_changed").await;
+    daily.pids("c").await;
+    assert_eq!(daily.pids("a").await, kept, "what did not change keeps running");
+    assert!(daily.status().await.iter().all(|s| s["name"] != "b"));
+    assert_eq!(legacy.reply(&running).await.said(), "last is done after 1 s");
+    ends(stopped[0]).await;
+    assert!(tools(&mut modern).await.contains(&"c_echo".to_owned()));
+}
+
+#[tokio::test]
+async fn an_edit_that_is_wrong_changes_nothing() {
+    let daily = Daily::start(json!({"a": demo()}), json!({})).await;
+    let before = daily.pids("a").await;
+    daily.folder.write("config.json", "{ \"mcpServers\": { oops");
+    signal(u64::from(daily.program.child.id().unwrap()), "HUP");
+    // Both signals are taken in order: when the second edit is served, the first was refused.
+    assert!(tools(&mut daily.modern()).await.contains(&"echo".to_owned()));
+    daily.edit(json!({"a": demo(), "b": demo()}), json!({}));
+    daily.pids("b").await;
+    assert_eq!(daily.pids("a").await, before);
+}
+
+#[tokio::test]
+async fn kill_9_of_a_server_ends_its_calls_at_once_and_it_is_back() {
+    let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
+    let victim = daily.pids("a").await[0];
+    daily.pids("b").await;
+    let mut client = daily.legacy().await;
+    let mut ids = Vec::new();
+    for _ in 0..100 {
+        ids.push(client.begin("tools/call", json!({"name": "a_slow_compute", "arguments": {"seconds": 600}})).await);
+    }
+    let other = client.begin("tools/call", json!({"name": "b_slow_compute", "arguments": {"seconds": 1}})).await;
+    daily.until("a", "busy", |s| s["calls"] == 100).await;
+    signal(victim, "KILL");
+    for id in ids {
+        let message = client.reply(&id).await.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("the server a ended"), "{message}");
+    }
+    assert_eq!(client.reply(&other).await.said(), "it is done after 1 s");
+    let back = daily.until("a", "back", |s| s["state"] == "up" && s["restarts"] == 1).await;
+    assert_ne!(back["pids"][0], victim);
+    assert_eq!(client.call("a_echo", json!({"message": "again"})).await.said(), "again");
+}
+
+#[tokio::test]
+async fn kill_9_of_dateline_leaves_no_process() {
+    let folder = Folder::new();
+    let child = folder.path("child.pid");
+    // A shell between, and a child that ignores the end of its input, as npx and its like have them.
+    let script = format!("sleep 1000 & echo $! > {child}; {DATELINE} demo --stdio; wait");
+    let shell = json!({"command": "/bin/sh", "args": ["-c", script]});
+    let stubborn = json!({"command": "/bin/sh", "args": ["-c", format!("trap '' TERM HUP; {DATELINE} demo --stdio; sleep 1000")]});
+    let daily = Daily::start(json!({"shell": shell, "stubborn": stubborn}), json!({})).await;
+    let mut pids = [daily.pids("shell").await, daily.pids("stubborn").await].concat();
+    pids.push(std::fs::read_to_string(&child).unwrap().trim().parse().unwrap());
+    assert!(pids.iter().all(|pid| runs(*pid)));
+    signal(u64::from(daily.program.child.id().unwrap()), "KILL");
+    for pid in pids {
+        ends(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn status_says_what_is_wrong_with_each_server() {
+    let broken = json!({"command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"]});
+    let missing = json!({"command": "dateline-no-such-program"});
+    let silent = json!({"command": "sleep", "args": ["1000"]});
+    let servers = json!({"good": demo(), "broken": broken, "missing": missing, "silent": silent});
+    let daily = Daily::start(servers, json!({})).await;
+    let good = daily.until("good", "up", |s| s["state"] == "up").await;
+    assert_eq!((&good["revision"], &good["era"], &good["transport"]), (&json!("2026-07-28"), &json!("modern"), &json!("stdio")));
+    let broken = daily.until("broken", "down", |s| s["state"] == "down").await;
+    let why = broken["why"].as_str().unwrap();
+    assert!(why.contains("exit status: 3") && why.contains("no licence"), "{why}");
+    let missing = daily.until("missing", "down", |s| s["state"] == "down").await;
+    assert!(missing["why"].as_str().unwrap().contains("dateline-no-such-program"));
+    // What is there is served; who asks is told what is not.
+    let mut client = daily.legacy().await;
+    let reply = client.request("tools/list", json!({})).await;
+    assert!(reply.result()["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "echo"));
+    let told: Vec<_> = reply.notifications("notifications/message");
+    let told = |server: &str| told.iter().any(|m| m["params"]["data"].as_str().unwrap().contains(server));
+    assert!(told("broken") && told("missing") && told("silent"));
+    let shown = run(&["status", "--admin-socket", &daily.folder.path("admin.sock")]).await.out;
+    assert!(shown.lines().any(|line| line.starts_with("good") && line.contains("up")), "{shown}");
+    assert!(shown.contains("no licence"), "{shown}");
+    let logs = run(&["logs", "broken", "--admin-socket", &daily.folder.path("admin.sock")]).await.out;
+    assert!(logs.lines().all(|line| line.contains(" broken ")) && logs.contains("no licence"), "{logs}");
+}
+
+#[tokio::test]
+async fn without_a_running_dateline_status_says_so() {
+    let output = run(&["status", "--admin-socket", "/nonexistent/admin.sock"]).await;
+    assert_eq!(output.code, 3);
+    assert!(output.err.contains("no dateline is running"), "{}", output.err);
+}
+
+#[tokio::test]
+async fn the_admin_api_beside_the_endpoint_is_behind_the_same_checks() {
+    let folder = Folder::new();
+    let config = folder.write("config.json", &json!({"mcpServers": {"a": demo()}}).to_string());
+    let socket = folder.path("admin.sock");
+    let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket, "--admin-http"];
+    let program = Program::http(DATELINE, &args).await;
+    let url = program.url.as_deref().unwrap().replace("/mcp", "/v1/status");
+    for (headers, status) in [
+        (vec![], 200),
+        (vec![("origin", "http://evil.example.com")], 403),
+        (vec![("host", "evil.example.com")], 403),
+    ] {
+        let response = testkit::http(&url, "GET", &headers, Vec::new()).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{headers:?}");
+    }
+    let plain = Daily::start(json!({"a": demo()}), json!({})).await;
+    let beside = plain.url().replace("/mcp", "/v1/status");
+    assert_eq!(testkit::http(&beside, "GET", &[], Vec::new()).await.unwrap().status(), 404, "only where it was asked for");
+}
+
+#[tokio::test]
+async fn a_pool_grows_while_calls_are_many_and_shrinks_again() {
+    let ours = json!({"servers": {"a": {"pool": {"min": 1, "max": 3, "idleSeconds": 1}}}});
+    let daily = Daily::start(json!({"a": demo()}), ours).await;
+    assert_eq!(daily.pids("a").await.len(), 1);
+    let mut client = daily.legacy().await;
+    let call = json!({"name": "countdown", "arguments": {"from": 600, "intervalMs": 100}});
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(client.begin("tools/call", call.clone()).await);
+    }
+    daily.until("a", "three", |s| s["pids"].as_array().unwrap().len() == 3).await;
+    for id in ids {
+        client.notify("notifications/cancelled", json!({"requestId": id})).await;
+    }
+    daily.until("a", "one", |s| s["pids"].as_array().unwrap().len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_server_can_be_started_on_first_use_and_ended_when_unused() {
+    let ours = json!({"servers": {"a": {"pool": {"min": 0, "max": 1, "idleSeconds": 1}}}});
+    let daily = Daily::start(json!({"a": demo()}), ours).await;
+    let idle = daily.until("a", "idle", |s| s["state"] == "idle").await;
+    assert_eq!(idle["pids"], json!([]));
+    let mut client = daily.modern();
+    assert!(tools(&mut client).await.contains(&"echo".to_owned()));
+    daily.until("a", "idle again", |s| s["state"] == "idle" && s["pids"] == json!([])).await;
+    assert!(tools(&mut client).await.contains(&"echo".to_owned()), "it is listed while it is idle");
+    assert_eq!(client.call("echo", json!({"message": "awake"})).await.said(), "awake");
+}
+
+#[tokio::test]
+async fn tools_are_shown_as_the_configuration_says() {
+    let ours = json!({"prefix": "always", "servers": {"a": {
+        "allow": ["e*", "add", "countdown"], "deny": ["count*"],
+        "tools": {"add": {"title": "Plus", "description": "One and one."}},
+    }}});
+    let daily = Daily::start(json!({"a": demo()}), ours).await;
+    daily.pids("a").await;
+    let mut client = daily.modern();
+    let reply = client.request("tools/list", json!({})).await;
+    let listed = reply.result()["tools"].as_array().unwrap();
+    let names: Vec<_> = listed.iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a_echo", "a_add"]);
+    assert_eq!((&listed[1]["title"], &listed[1]["description"]), (&json!("Plus"), &json!("One and one.")));
+    assert_eq!(client.call("a_add", json!({"a": 1, "b": 1})).await.result()["structuredContent"]["sum"], 2);
+    assert_eq!(client.call("a_countdown", json!({"from": 1, "intervalMs": 1})).await.code(), -32602);
+}
+
+#[tokio::test]
+async fn names_stay_while_a_server_is_away() {
+    let folder = Folder::new();
+    let config = |b: Value| json!({"mcpServers": {"a": demo(), "b": b}}).to_string();
+    let path = folder.write("config.json", &config(demo()));
+    let state = folder.path("state");
+    let start = async || {
+        let mut command = Command::new(DATELINE);
+        command.args(["serve", "--config", &path, "--listen", "127.0.0.1:0", "--admin-socket", &folder.path("s")]);
+        Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/nonexistent")).await
+    };
+    let program = start().await;
+    let both = tools(&mut Client::connect(program.url.as_deref().unwrap())).await;
+    assert!(both.contains(&"a_echo".to_owned()) && both.contains(&"b_echo".to_owned()), "{both:?}");
+    drop(program);
+    folder.write("config.json", &config(json!({"command": "dateline-no-such-program"})));
+    let program = start().await;
+    let one = tools(&mut Client::connect(program.url.as_deref().unwrap())).await;
+    assert!(one.contains(&"a_echo".to_owned()) && !one.contains(&"echo".to_owned()), "{one:?}");
+}
+
+#[tokio::test]
+async fn prox_11_a_session_that_lapsed_is_opened_again() {
+    for era in ["legacy", "modern"] {
+        let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
+        let url = remote.url.clone().unwrap();
+        let daily = Daily::start(json!({"far": {"url": url}}), json!({})).await;
+        daily.until("far", "up", |s| s["state"] == "up" && s["era"] == era && s["transport"] == "http").await;
+        let mut client = daily.modern();
+        assert_eq!(client.call("echo", json!({"message": "1"})).await.said(), "1");
+        // The server is another one now, at the same place: it knows no session.
+        let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+        drop(remote);
+        let _again = Program::http(DATELINE, &["demo", "--era", era, "--listen", &address]).await;
+        assert_eq!(client.call("echo", json!({"message": "2"})).await.said(), "2", "{era}");
+    }
+}
+
+#[tokio::test]
+async fn changes_of_a_remote_server_are_passed_on() {
+    for era in ["legacy", "modern"] {
+        let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
+        let daily = Daily::start(json!({"far": {"url": remote.url.as_deref().unwrap()}}), json!({})).await;
+        daily.until("far", "up", |s| s["state"] == "up").await;
+        let mut client = daily.modern();
+        let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://watched-resource"]});
+        client.begin("subscriptions/listen", json!({"notifications": filter})).await;
+        let acknowledged = client.next("notifications/subscriptions/acknowledged").await;
+        assert_eq!(acknowledged["params"]["notifications"], filter, "{era}");
+        client.call("test_trigger_tool_change", json!({})).await;
+        client.next("notifications/tools/list_changed").await;
+        client.call("touch_resource", json!({"uri": "test://watched-resource"})).await;
+        client.next("notifications/resources/updated").await;
+    }
+}
+
+#[tokio::test]
+async fn questions_of_a_remote_server_reach_the_client() {
+    for era in ["legacy", "modern"] {
+        let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
+        let daily = Daily::start(json!({"far": {"url": remote.url.as_deref().unwrap()}}), json!({})).await;
+        daily.until("far", "up", |s| s["state"] == "up").await;
+        let mut client = daily.modern();
+        client.capabilities = json!({"elicitation": {}});
+        let tool = json!({"name": "test_input_required_result_elicitation", "arguments": {}});
+        let asked = client.request("tools/call", tool.clone()).await;
+        let result = asked.result();
+        let (key, _) = result["inputRequests"].as_object().unwrap().iter().next().unwrap();
+        let mut retry = tool;
+        retry["requestState"] = result["requestState"].clone();
+        retry["inputResponses"] = json!({key: {"action": "accept", "content": {"name": "Ada"}}});
+        assert_eq!(client.request("tools/call", retry).await.said(), "Hello, Ada!", "{era}");
+    }
+}
+
+#[tokio::test]
+async fn servers_are_added_checked_imported_and_removed() {
+    let folder = Folder::new();
+    let home = folder.path("");
+    let own = ".config/dateline/config.json";
+    std::fs::create_dir_all(folder.path(".cursor")).unwrap();
+    folder.write(".cursor/mcp.json", &json!({"mcpServers": {"found": demo(), "mine": demo()}}).to_string());
+    let dateline = async |args: &[&str]| run_in(&home, args).await;
+    let added = dateline(&["add", "mine", "--env", "K=v", "--", DATELINE, "demo", "--stdio"]).await;
+    assert_eq!(added.code, 0, "{}", added.err);
+    assert_eq!(dateline(&["add", "mine", "http://127.0.0.1:1/mcp"]).await.code, 2, "the name is taken");
+    let seen = dateline(&["import"]).await.out;
+    assert!(seen.contains("+ found") && seen.contains("- mine"), "{seen}");
+    assert!(seen.contains("1 would be added"), "{seen}");
+    assert!(!dateline(&["check-config"]).await.out.contains("found"), "it was only shown");
+    assert_eq!(dateline(&["import", "--apply"]).await.code, 0);
+    let checked = dateline(&["check-config", "--json"]).await.out;
+    let checked: Value = serde_json::from_str(&checked).unwrap();
+    let names: Vec<_> = checked["servers"].as_array().unwrap().iter().map(|s| s["name"].clone()).collect();
+    assert_eq!(names, ["mine", "found"]);
+    let called = dateline(&["call", "found", "add", "a=1", "b=2"]).await;
+    assert_eq!((called.code, called.out.as_str()), (0, "3\n"), "{}", called.err);
+    assert_eq!(dateline(&["remove", "mine"]).await.code, 0);
+    let gone = dateline(&["remove", "mine"]).await;
+    assert_eq!(gone.code, 2);
+    assert!(gone.err.contains("configured: found"), "{}", gone.err);
+    let text = std::fs::read_to_string(folder.path(own)).unwrap();
+    assert!(!text.contains("mine"), "{text}");
+}
+
+#[tokio::test]
+async fn odd_keys_are_warned_of_and_wrong_ones_stop_the_start() {
+    let folder = Folder::new();
+    let mut server = demo();
+    server["arsg"] = json!([]);
+    let odd = folder.write("odd.json", &json!({"mcpServers": {"a": server}}).to_string());
+    let checked = run(&["check-config", &odd]).await;
+    assert_eq!(checked.code, 0);
+    assert!(checked.out.contains(&format!("{odd}:1: \"arsg\" is not known")), "{}", checked.out);
+    assert!(checked.out.contains("is \"args\" meant?"), "{}", checked.out);
+    let wrong = folder.write("wrong.json", "{\"mcpServers\": {},\n\"dateline\": {\"prefx\": \"always\"}}");
+    let stopped = run(&["serve", "--config", &wrong, "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(stopped.code, 2);
+    assert!(stopped.err.contains("wrong.json:2: \"prefx\"") && stopped.err.contains("\"prefix\""), "{}", stopped.err);
+    let stdin = Client::pipe(DATELINE, &["stdio", "--config", &wrong]).exit().await;
+    assert_eq!(stdin, Some(2));
+}
+
+#[tokio::test]
+async fn stdio_ends_its_servers_when_its_input_ends() {
+    let folder = Folder::new();
+    let config = folder.write("config.json", &json!({"mcpServers": {"a": demo()}}).to_string());
+    let mut client = Client::pipe(DATELINE, &["stdio", "--config", &config]);
+    assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi");
+    let dateline = client.program.as_ref().unwrap().child.id().unwrap();
+    let output = std::process::Command::new("pgrep").args(["-P", &dateline.to_string()]).output().unwrap();
+    let children: Vec<u64> = String::from_utf8_lossy(&output.stdout).lines().map(|l| l.parse().unwrap()).collect();
+    assert_eq!(children.len(), 2, "the server and the guard");
+    client.close_input();
+    assert_eq!(client.exit().await, Some(0));
+    for pid in children {
+        ends(pid).await;
+    }
+}
