@@ -48,8 +48,8 @@ current() {
 
 for part in suite peers; do
   cd "$tests/$part"
-  # No package here needs its install scripts. The Inspector wants Node 22, and is run with that of tests/suite. (In its package.json
-  # a version of vite is pinned: a later one depends on a package that is not there, and npm ci refuses.)
+  # No package here needs its install scripts. The Inspector wants Node 22, and is run with that of tests/suite. (In its
+  # package.json a version of vite is pinned: a later one depends on a package that is not there, and npm ci refuses.)
   if ! current node_modules/.stamp package.json package-lock.json; then
     quietly "tests/$part: npm ci" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     echo "$hash" >node_modules/.stamp
@@ -65,7 +65,8 @@ for generation in legacy modern; do
   if ! current $venv/.stamp requirements-$generation.txt || ! $venv/bin/python -c '' 2>/dev/null; then
     rm -rf $venv
     quietly "tests/peers: python venv, $generation" "$python" -m venv $venv
-    quietly "tests/peers: pip install, $generation" $venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-$generation.txt
+    quietly "tests/peers: pip install, $generation" \
+      $venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-$generation.txt
     echo "$hash" >$venv/.stamp
   fi
 done

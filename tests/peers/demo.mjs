@@ -235,7 +235,7 @@ for (const Era of ERAS) {
     }
     await peer.close().catch(() => {}); // there is nobody to tell that the session ends
   } else await server.stop();
-  if (checks.failed > failures) console.log(`--- what dateline demo said last:\n${server.stderr().trimEnd().slice(-1500)}\n---`);
+  if (checks.failed > failures) console.log(`--- what dateline demo said last:\n${server.output().trimEnd().slice(-1500)}\n---`);
 }
 
 for (const Era of ERAS) {

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -108,40 +110,69 @@ export async function cancelled(call) {
 
 const children = new Set();
 
-/** Starts dateline and waits for the URL that it prints on stderr once it serves. */
-export async function start(binary, args) {
-  const child = spawn(binary, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+/** A process that ends with the run at the latest. */
+export function own(child) {
   children.add(child);
-  let stderr = '';
-  const url = new Promise((resolve, reject) => {
-    child.stderr.on('data', (chunk) => {
-      stderr = (stderr + chunk).slice(-20_000);
-      const match = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(stderr);
-      if (match) resolve(match[0]);
-    });
+  child.once('exit', () => children.delete(child));
+  return child;
+}
+
+/** Starts a server and waits until it says that it serves: `ready` is what it prints then. */
+export async function launch(command, args, { ready, env }) {
+  const child = own(spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] }));
+  let output = '';
+  const match = new Promise((resolve, reject) => {
+    const read = (chunk) => {
+      output = (output + chunk).slice(-20_000);
+      const found = ready.exec(output);
+      if (found) resolve(found);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
     child.on('error', reject);
     child.on('exit', (code, signal) => reject(new Error(`it ended with ${code ?? signal} before it served`)));
   });
-  const ended = new Promise((resolve) => child.once('exit', resolve)).then(() => children.delete(child));
+  const ended = new Promise((resolve) => child.once('exit', resolve));
   const server = {
-    stderr: () => stderr,
-    async stop() {
-      assert.ok(child.kill('SIGTERM'), `it had ended before, with ${child.exitCode ?? child.signalCode}`);
+    pid: child.pid,
+    output: () => output,
+    async kill() {
+      child.kill('SIGKILL');
+      await within(STOP_MS, ended);
+    },
+    async stop(signal = 'SIGTERM') {
+      assert.ok(child.kill(signal), `it had ended before, with ${child.exitCode ?? child.signalCode}`);
       try {
-        await within(STOP_MS, ended, 'it did not end at SIGTERM');
+        await within(STOP_MS, ended, `it did not end at ${signal}`);
       } finally {
         child.kill('SIGKILL');
       }
-      assert.equal(child.signalCode, null, 'SIGTERM was not handled');
+      assert.equal(child.signalCode, null, `${signal} was not handled`);
     },
   };
   try {
-    server.url = await within(START_MS, url);
+    server.match = await within(START_MS, match);
     return server;
   } catch (error) {
     child.kill('SIGKILL');
-    throw new Error(`${error.message}: ${stderr.slice(-500)}`);
+    throw new Error(`${error.message}: ${output.slice(-500)}`);
   }
+}
+
+/** Starts dateline and waits for the URL that it prints once it serves. */
+export async function start(binary, args, env) {
+  const server = await launch(binary, args, { ready: /http:\/\/127\.0\.0\.1:\d+\/mcp/, env });
+  return Object.assign(server, { url: server.match[0] });
+}
+
+/** A port that was free a moment ago, for a server that cannot tell which it took. */
+export async function freePort() {
+  const socket = createServer().listen(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  socket.close();
+  await once(socket, 'close');
+  return port;
 }
 
 /** The processes that have `mark` in their arguments, this one excepted: [id, arguments]. */

@@ -8,6 +8,8 @@ mod configure;
 mod exit;
 mod serve;
 
+use std::io::IsTerminal as _;
+
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
 
@@ -38,7 +40,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
     }
     let filter = EnvFilter::try_new(&cli.log_level)
         .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let colours = std::io::stderr().is_terminal();
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    logs.with_target(false).with_ansi(colours).init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -1170,6 +1170,10 @@ async fn all_work(servers: &[(&str, Value)]) {
     let mut legacy = another(&modern, LATEST_LEGACY, json!({})).await;
     let wanted: Vec<&str> = servers.iter().map(|(name, _)| *name).collect();
     for client in [&mut modern, &mut legacy] {
+        watch(client, &[]).await;
+        while listed(client, "tools", "name").await.len() < wanted.len() {
+            client.next("notifications/tools/list_changed").await;
+        }
         assert_eq!(listed(client, "tools", "name").await, wanted);
         for name in &wanted {
             let line = say(client, name, json!({"to": name})).await;
@@ -1316,9 +1320,8 @@ async fn a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
             let lost = client.message("the end of the call", |m| m["id"] == "is lost").await;
             let message = lost["error"]["message"].as_str().unwrap_or_default();
             assert!(message.contains(&format!("the server {side} ended")), "{label}: {lost}");
-            // Where only one has them, names are not prefixed.
-            comes_back(&mut client, "pid").await;
-            client.begin("tools/call", json!({"name": "release", "arguments": {}})).await;
+            // Names stay as they are while one is away.
+            client.begin("tools/call", json!({"name": format!("{other}_release"), "arguments": {}})).await;
             let kept = client.message("the call of the other", |m| m["id"] == "goes on").await;
             assert_eq!(kept["result"]["content"][0]["text"], "released", "{label}");
             comes_back(&mut client, &format!("{side}_pid")).await;
@@ -1334,14 +1337,16 @@ async fn a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
 }
 
 /// Watches a resource of an upstream, kills that, and asserts that once it runs again the resource is still watched.
-async fn is_watched_again(side: &str, other: &str, watching: Value) {
+async fn is_watched_again(side: &str, watching: Value) {
     let mut client = through(Wire::Stdio, &scripts(), LATEST_LEGACY, json!({})).await;
     let uri = format!("scripted://{side}/a");
     watch(&mut client, &[&uri]).await;
     let pid = say(&mut client, &format!("{side}_pid"), json!({})).await;
     signal("KILL", &pid).await;
-    comes_back(&mut client, "pid").await;
-    comes_back(&mut client, &format!("{other}_pid")).await;
+    while listed(&mut client, "tools", "name").await.iter().any(|name| *name == format!("{side}_pid")) {
+        client.next("notifications/tools/list_changed").await;
+    }
+    comes_back(&mut client, &format!("{side}_pid")).await;
     say(&mut client, &format!("{side}_await_line"), watching).await;
     let touch = json!({"name": format!("{side}_touch"), "arguments": {"uri": uri}});
     client.begin("tools/call", touch).await;
@@ -1350,13 +1355,13 @@ async fn is_watched_again(side: &str, other: &str, watching: Value) {
 
 #[tokio::test]
 async fn a_subscription_outlives_the_restart_of_a_legacy_upstream() {
-    is_watched_again("old", "new", json!({"method": "resources/subscribe"})).await;
+    is_watched_again("old", json!({"method": "resources/subscribe"})).await;
 }
 
 #[tokio::test]
 async fn a_subscription_outlives_the_restart_of_a_modern_upstream() {
     // There is one listen more, to the lists.
-    is_watched_again("new", "old", json!({"method": "subscriptions/listen", "count": 2})).await;
+    is_watched_again("new", json!({"method": "subscriptions/listen", "count": 2})).await;
 }
 
 // Processes.

@@ -57,7 +57,8 @@ async fn meta_01_discover_tells_versions_capabilities_instructions_and_freshness
         assert_eq!(strange, None, "{wire:?}");
     }
     // Where there are no instructions the member is not there.
-    let mut client = Client::pipe(DATELINE, &["stdio"]);
+    let config = crate::gateway::Config::new(&[]);
+    let mut client = Client::pipe(DATELINE, &["stdio", "--config", config.path()]);
     let reply = client.request("server/discover", json!({})).await;
     assert_eq!(reply.result().get("instructions"), None);
     assert_eq!(reply.result()["supportedVersions"], json!(OFFERED));

@@ -140,21 +140,20 @@ async fn a_configuration_that_cannot_be_read_is_one_line_with_its_place_and_exit
     let commands: [&[&str]; 4] =
         [&serve, &["stdio", "--config"], &["list", "x", "--config"], &["call", "x", "y", "--config"]];
     for (text, words) in [
-        ("{ // a comment\n  \"mcpServers\": {\n    \"x\" {}\n  }\n}\n", &["line 3"][..]),
-        ("{\"mcpServers\": {}} surplus", &["line 1"]),
+        ("{ // a comment\n  \"mcpServers\": {\n    \"x\" {}\n  }\n}\n", &[".json:3:"][..]),
+        ("{\"mcpServers\": {}} surplus", &[".json:1:"]),
         ("", &["mcpServers"]),
-        ("[]", &["JSON object"]),
-        ("{\"servers\": {}}", &["\"mcpServers\" is missing"]),
+        ("[]", &["must be an object"]),
         ("{\"mcpServers\": []}", &["\"mcpServers\" must be an object"]),
-        ("{\"mcpServers\": {\"x\": []}}", &["mcpServers.x"]),
-        ("{\"mcpServers\": {\"x\": {\"args\": []}}}", &["mcpServers.x", "\"command\" is missing"]),
-        ("{\"mcpServers\": {\"x\": {\"command\": 1}}}", &["mcpServers.x", "\"command\" must be a string"]),
-        ("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}", &["mcpServers.x", "\"args\""]),
+        ("{\"mcpServers\": {\"x\": []}}", &["\"x\" must be an object"]),
+        ("{\"mcpServers\": {\"x\": {\"args\": []}}}", &["\"x\" has neither a \"command\" nor a \"url\""]),
+        ("{\"mcpServers\": {\"x\": {\"command\": 1}}}", &["\"command\" must be a text"]),
+        ("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}", &["\"args\" must hold texts only"]),
         (
             "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"K\": 1}}}}",
-            &["mcpServers.x", "\"env\""],
+            &["\"K\" must be a text"],
         ),
-        ("{\"mcpServers\": {\"x\": {\"url\": \"http://x/\"}}}", &["mcpServers.x", "\"url\""]),
+        ("{\"mcpServers\": {\"x\": {\"url\": 1}}}", &["\"url\" must be a text"]),
     ] {
         let config = Config::text(text);
         for command in commands {

@@ -36,6 +36,16 @@ impl Logs {
     /// Keeps a line.
     pub(crate) fn say(&self, server: &str, text: &str) {
         tracing::info!(server, "{text}");
+        self.keep(server, text);
+    }
+
+    /// Keeps a line that whoever runs dateline should see.
+    pub(crate) fn warn(&self, server: &str, text: &str) {
+        tracing::warn!(server, "{text}");
+        self.keep(server, text);
+    }
+
+    fn keep(&self, server: &str, text: &str) {
         let entry = Entry { at: SystemTime::now(), server: server.to_owned(), text: text.to_owned() };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == KEPT {

@@ -8,7 +8,7 @@ use bytestring::ByteString;
 use futures_util::stream::{self, StreamExt as _};
 use proto::{
     Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level, Listening,
-    Mirror, Object, Peer, Raw, Rejection, Request, Service,
+    Mirror, Object, Peer, Principal, Raw, Rejection, Request, Service,
 };
 use serde::{Deserialize, Serialize};
 use server::seal::purpose;
@@ -23,6 +23,8 @@ use crate::upstream::{LISTS, Upstream};
 /// How long a request state can be used.
 const STATE_TTL: Duration = Duration::from_secs(3600);
 
+/// How long a subscription waits that could not be set up again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How many entries of a merged list make a page.
 const PAGE: usize = 250;
 
@@ -168,8 +170,9 @@ impl Gateway {
     /// waited for and asked once more.
     async fn forward(&self, upstream: &Arc<Upstream>, request: Request) -> Result<Answer, Rejection> {
         upstream.calls.fetch_add(1, Ordering::Relaxed);
+        let was_up = upstream.state() == State::Up;
         let mut outcome = self.attempt(upstream, request.clone()).await;
-        if let Err(Rejection::Gone(_)) = outcome {
+        if was_up && matches!(outcome, Err(Rejection::Gone(_))) {
             upstream.back().await;
             outcome = self.attempt(upstream, request).await;
         }
@@ -185,18 +188,8 @@ impl Gateway {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
         let lease = match &mut request.answers {
-            Some(Answers { state: Some(state), .. }) => {
-                let wrong =
-                    || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
-                let sealed = state.string().ok_or_else(wrong)?;
-                let held: Held = self.0.sealer.open(&bound, &principal, &sealed).map_err(|_| wrong())?;
-                if held.upstream != upstream.options.name {
-                    return Err(wrong());
-                }
-                let own = held.state.map(|state| Raw::parse(state.into(), 1)).transpose().map_err(|_| wrong())?;
-                if let Some(answers) = &mut request.answers {
-                    answers.state = own;
-                }
+            Some(answers @ Answers { state: Some(_), .. }) => {
+                let held = self.open(upstream, answers, &bound, &principal)?;
                 // A held call goes on where it is; anything else may go on anywhere.
                 match upstream.instance(held.instance) {
                     Some(lease) => lease,
@@ -218,6 +211,50 @@ impl Gateway {
                 Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
             }
             complete @ Answer::Complete(_) => Ok(complete),
+        }
+    }
+
+    /// Opens the state of a request, and puts the server's own in its place.
+    fn open(
+        &self,
+        upstream: &Upstream,
+        answers: &mut Answers,
+        bound: &str,
+        principal: &Principal,
+    ) -> Result<Held, Rejection> {
+        let wrong = || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+        let sealed = answers.state.as_ref().and_then(Raw::string).ok_or_else(wrong)?;
+        let held: Held = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
+        if held.upstream != upstream.options.name {
+            return Err(wrong());
+        }
+        let own = held.state.clone().map(|state| Raw::parse(state.into(), 1)).transpose();
+        answers.state = own.map_err(|_| wrong())?;
+        Ok(held)
+    }
+
+    /// Puts a server's own name in the place of the one that it is offered under.
+    fn rename(&self, request: &mut Request) {
+        let catalog = self.catalog();
+        let named = match request.method {
+            Method::ToolsCall => &catalog.tools,
+            Method::PromptsGet => &catalog.prompts,
+            _ => return,
+        };
+        if let Some(route) = request.params.string("name").and_then(|name| named.route(&name).cloned()) {
+            request.params.set("name", &*route.name);
+        }
+    }
+
+    /// Whose a request is that can be answered by a question.
+    fn asker(&self, request: &Request) -> Option<Arc<Upstream>> {
+        let catalog = self.catalog();
+        let named = |by: &str| request.params.string(by);
+        match request.method {
+            Method::ToolsCall => catalog.tools.route(&named("name")?).map(|route| Arc::clone(&route.upstream)),
+            Method::PromptsGet => catalog.prompts.route(&named("name")?).map(|route| Arc::clone(&route.upstream)),
+            Method::ResourcesRead => catalog.owner(&named("uri")?),
+            _ => None,
         }
     }
 
@@ -255,13 +292,17 @@ fn resuming(
             if let Some(change) = changes.next().await {
                 return Some((change, (upstream, wanted, peer, changes)));
             }
-            upstream.changed().await?;
+            if upstream.is_retired() {
+                return None;
+            }
+            upstream.back().await;
             let listening = match upstream.lease().await {
                 Ok(lease) => lease.0.service.listen(wanted.clone(), Arc::clone(&peer)).await,
-                Err(_) => continue,
+                Err(why) => Err(why),
             };
-            if let Ok(listening) = listening {
-                changes = listening.changes;
+            match listening {
+                Ok(listening) => changes = listening.changes,
+                Err(_) => tokio::time::sleep(AGAIN).await,
             }
         }
     }))
@@ -278,6 +319,19 @@ impl Service for Gateway {
 
     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
         Box::pin(self.watch(filter, peer))
+    }
+
+    fn abandon(&self, mut request: Request) {
+        let Some(upstream) = self.asker(&request) else { return };
+        // The state is bound to the params as they are sent on, under the server's own name.
+        self.rename(&mut request);
+        let (bound, principal) = (purpose(&request), request.peer.principal.clone());
+        let Some(answers) = &mut request.answers else { return };
+        if let Ok(held) = self.open(&upstream, answers, &bound, &principal)
+            && let Some(lease) = upstream.instance(held.instance)
+        {
+            lease.0.service.abandon(request);
+        }
     }
 
     fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {

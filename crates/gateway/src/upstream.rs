@@ -119,7 +119,7 @@ impl Upstream {
     fn set(&self, state: State) {
         match &state {
             State::Down(why) | State::Failed(why) => {
-                self.logs.say(&self.options.name, &format!("dateline: {}: {why}", state.word()));
+                self.logs.warn(&self.options.name, &format!("dateline: {}: {why}", state.word()));
             }
             State::Up => self.logs.say(&self.options.name, "dateline: up"),
             State::Starting | State::Idle => {}
@@ -164,18 +164,23 @@ impl Upstream {
         self.ended.cancelled().await;
     }
 
-    /// Waits until its state changed; `None` when it never will.
-    pub(crate) async fn changed(&self) -> Option<()> {
-        let mut state = self.state.subscribe();
-        tokio::select! {
-            changed = state.changed() => changed.ok(),
-            () = self.retired.cancelled() => None,
-        }
+    /// Whether it goes, or is gone.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.is_cancelled()
     }
 
     /// Waits for a while until it is there again.
     pub(crate) async fn back(&self) {
-        let back = self.until(|state| matches!(state, State::Up | State::Failed(_)));
+        let there = || self.kept().instances.iter().any(|instance| !instance.is_gone());
+        let back = async {
+            let mut state = self.state.subscribe();
+            // It may count as up for a moment after its connection is gone.
+            while !(self.state() == State::Up && there() || matches!(self.state(), State::Failed(_))) {
+                if state.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
         let _ = tokio::time::timeout(RETURN, back).await;
     }
 
@@ -285,7 +290,7 @@ impl Upstream {
         let needed = method.row().needs;
         let offered = needed.is_none_or(|needed| service.describe().capabilities.has(needed));
         let complain = |why: &str| {
-            self.logs.say(&self.options.name, &format!("dateline: {} cannot be read: {why}", method.wire()));
+            self.logs.warn(&self.options.name, &format!("dateline: {} cannot be read: {why}", method.wire()));
         };
         let entries = match tokio::time::timeout(LISTING, list_all(method, service)).await {
             _ if !offered => Vec::new(),
@@ -449,7 +454,7 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
         match first.service.listen(filter, Peer::ours()).await {
             Ok(listening) => changes = Some(listening.changes),
             Err(why) => {
-                upstream.logs.say(&upstream.options.name, &format!("dateline: changes cannot be watched: {why}"));
+                upstream.logs.warn(&upstream.options.name, &format!("dateline: changes cannot be watched: {why}"));
             }
         }
     }

@@ -32,6 +32,8 @@ pub enum Output {
     Listen(CallKey, Filter, Arc<Peer>),
     /// Drop the call or listen; nothing more is sent for it.
     Drop(CallKey),
+    /// Tell the service that answers will not come.
+    Abandon(Box<Request>),
     /// The call's stream is complete.
     Finish(CallKey),
 }
@@ -234,6 +236,11 @@ impl Pipe {
             }
             None => Vec::new(),
         }
+    }
+
+    /// What waits for answers that will not come, since the pipe ends.
+    pub fn abandoned(&mut self) -> Vec<Output> {
+        self.session.as_mut().map(Session::abandoned).unwrap_or_default()
     }
 
     /// The listens under way, for an orderly end.

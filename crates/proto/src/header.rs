@@ -20,7 +20,8 @@ const CLOSING: &str = "?=";
 /// The largest integer that every peer can hold exactly, 2^53 - 1.
 const SAFE: i64 = (1 << 53) - 1;
 
-/// The value of a header, decoded where it is in the base64 form; `None` where it is absent.
+/// The value of a header; `None` where it is absent. Names and parameters are decoded where they are in the base64
+/// form, which other headers do not have.
 ///
 /// # Errors
 /// Says what is wrong with the value.
@@ -31,6 +32,9 @@ pub fn read<'a>(headers: &'a HeaderMap, header: &str) -> Result<Option<Cow<'a, s
         return Err(format!("{header} stands more than once"));
     }
     let text = value.to_str().map_err(|_| format!("{header} holds characters that a header cannot carry"))?;
+    if header != name::NAME && !header.starts_with(name::PARAM_PREFIX) {
+        return Ok(Some(Cow::Borrowed(text.trim())));
+    }
     decode(text.trim()).map(Some).map_err(|why| format!("{header} {why}"))
 }
 

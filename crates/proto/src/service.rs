@@ -33,6 +33,12 @@ pub trait Service: Send + Sync + 'static {
     /// Starts to watch for changes. What cannot be watched is left out of the filter that comes back.
     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>>;
 
+    /// The answers to an [`Interim`] of this request will not come: its client cancelled, or is gone. What waits
+    /// for them may stop waiting.
+    fn abandon(&self, request: Request) {
+        drop(request);
+    }
+
     /// The parameters of a tool that HTTP mirrors in headers; empty for a tool that has none or is unknown.
     fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
         let _ = tool;

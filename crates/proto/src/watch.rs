@@ -31,6 +31,11 @@ impl Watchers {
         });
     }
 
+    /// Ends all streams.
+    pub fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// How many listen.
     pub fn count(&self) -> usize {
         let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,10 +8,20 @@ use bytestring::ByteString;
 use crate::raw::{Object, ParseError, Raw};
 
 /// A request id, a string or an integer, that comes back exactly as it was sent.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Debug)]
 pub struct Id {
     sent: ByteString,
+    /// What it means, where that can be written in several ways: a string without its escapes.
+    meant: Option<ByteString>,
 }
+
+impl PartialEq for Id {
+    fn eq(&self, other: &Id) -> bool {
+        self.meant.as_ref().unwrap_or(&self.sent) == other.meant.as_ref().unwrap_or(&other.sent)
+    }
+}
+
+impl Eq for Id {}
 
 impl Id {
     /// Reads an id; `None` for null, fractions and everything that is neither a string nor an integer.
@@ -19,12 +29,13 @@ impl Id {
         let text = raw.as_str();
         let digits = text.strip_prefix('-').unwrap_or(text);
         let integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        (integer || text.starts_with('"')).then(|| Id { sent: text.into() })
+        let meant = || text.contains('\\').then(|| raw.string().map(|text| format!("\"{text}\"").into())).flatten();
+        (integer || text.starts_with('"')).then(|| Id { sent: text.into(), meant: meant() })
     }
 
     /// An id of our own.
     pub fn number(n: u64) -> Id {
-        Id { sent: n.to_string().into() }
+        Id { sent: n.to_string().into(), meant: None }
     }
 
     /// The JSON text.

@@ -255,6 +255,7 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
     assert_eq!(refused(&from_upstream(&mut edge, &question)), -32600, "nobody is there");
     edge.call(20, &tool_call(peer(&json!({}))));
     assert_eq!(refused(&from_upstream(&mut edge, &question)), -32600, "it declared nothing");
+    edge.cancel(20, "");
     edge.call(21, &tool_call(peer(&json!({"roots": {}}))));
     let outputs = from_upstream(&mut edge, &question);
     let [upstream::Output::Answered(21, Ok(Answer::InputRequired(interim)))] = &outputs[..] else { panic!("{outputs:?}") };

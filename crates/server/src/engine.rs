@@ -21,6 +21,7 @@ use crate::list;
 use crate::prompt::Prompt;
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
 use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
+use crate::schema::value_of;
 use crate::tool::{self, Tool};
 
 /// How long a client may take to answer a question.
@@ -293,7 +294,7 @@ impl Server {
             ))
         })?;
         let arguments = arguments(&request.params)?;
-        let value: Value = arguments.read().map_err(|e| Rejection::Params(format!("arguments: {e}")))?;
+        let value = value_of(&arguments).map_err(|e| Rejection::Params(format!("arguments: {e}")))?;
         if let Err(why) = tool.input.check(&value) {
             let why = format!("the arguments of {name} do not fit its schema: {why}");
             return match request.peer.revision.rules().invalid_input {

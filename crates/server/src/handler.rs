@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::content::{Content, ToolResult};
 use crate::context::Cx;
 use crate::error::{Error, Result};
+use crate::schema::{value_of, with_integers};
 
 /// Something that a handler can take: [`Args`] and [`Cx`].
 pub trait FromCall: Sized + Send + 'static {
@@ -31,8 +32,11 @@ pub struct Args<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
     fn from_call(cx: &Cx) -> Result<Self> {
-        let read = cx.arguments().read().map(Args);
-        read.map_err(|e| Error::reject(Rejection::Params(format!("the arguments do not fit: {e}"))))
+        let read = cx.arguments().read().or_else(|error| {
+            let value = value_of(cx.arguments()).map(with_integers);
+            value.ok().and_then(|value| serde_json::from_value(value).ok()).ok_or(error)
+        });
+        read.map(Args).map_err(|e| Error::reject(Rejection::Params(format!("the arguments do not fit: {e}"))))
     }
 
     fn input() -> Option<Raw> {

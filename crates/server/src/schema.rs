@@ -40,6 +40,39 @@ impl Validator {
     }
 }
 
+/// A value for validation. A number that no type here holds, such as `1e400`, becomes the nearest one that does.
+pub(crate) fn value_of(raw: &Raw) -> Result<Value, String> {
+    if let Ok(value) = raw.read() {
+        return Ok(value);
+    }
+    if let Ok(object) = raw.object() {
+        let member = |(name, value): (bytestring::ByteString, Raw)| Ok((name.to_string(), value_of(&value)?));
+        return object.into_iter().map(member).collect::<Result<_, String>>().map(Value::Object);
+    }
+    if let Ok(elements) = raw.array() {
+        return elements.iter().map(value_of).collect::<Result<_, _>>().map(Value::Array);
+    }
+    let number: f64 = raw.as_str().parse().map_err(|_| "it is no JSON".to_owned())?;
+    Ok(Value::from(number.clamp(f64::MIN, f64::MAX)))
+}
+
+/// The same with whole numbers as integers: JSON Schema makes no difference between 2 and 2.0, types here do.
+pub(crate) fn with_integers(mut value: Value) -> Value {
+    match &mut value {
+        Value::Array(values) => values.iter_mut().for_each(|v| *v = with_integers(v.take())),
+        Value::Object(values) => values.values_mut().for_each(|v| *v = with_integers(v.take())),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15);
+            #[allow(clippy::cast_possible_truncation)]
+            if let Some(whole) = whole {
+                *number = (whole as i64).into();
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
 fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), String> {
     *parts += 1;
     if depth > DEPTH || *parts > PARTS {

@@ -246,6 +246,7 @@ impl Shared {
         state.listens.clear();
         state.held.clear();
         drop(state);
+        self.watchers.close();
         for slot in calls.into_values() {
             if let Waiting::For(waiting) = slot.answer {
                 let _ = waiting.send(Err(Rejection::Internal(why.to_owned())));
@@ -304,6 +305,13 @@ impl Shared {
             let (key, outputs) = state.resume(request, answers.clone(), waiting)?;
             let send = self.dispatch(&mut state, outputs);
             return Ok(Begun { under: Under::new(self, key), answer, send, outgoing: None });
+        }
+        let refused = request.answers.iter().flat_map(|a| &a.responses).find_map(|(name, outcome)| {
+            outcome.as_ref().err().map(|error| (name, Rejection::passed(error)))
+        });
+        if let Some((name, said)) = refused {
+            // A modern server has no form for an answer that is an error; it would ask for ever.
+            return Err(Rejection::Internal(format!("the client could not answer {name}: {said}")));
         }
         let key = state.key();
         let outgoing = state.edge.call(key, request);
@@ -546,6 +554,15 @@ impl Service for Client {
 
     fn listen(&self, filter: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
         Box::pin(self.0.listen(filter))
+    }
+
+    fn abandon(&self, request: Request) {
+        let name = request.answers.and_then(|answers| answers.state).as_ref().and_then(Raw::string);
+        let held = name.and_then(|name| self.0.lock().held.remove(&*name));
+        if let Some((key, _)) = held {
+            // Dropped at once, it gives the call up.
+            drop(Under::new(&self.0, key));
+        }
     }
 
     fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {

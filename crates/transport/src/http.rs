@@ -165,6 +165,9 @@ fn accepted() -> Response<Body> {
     response
 }
 
+/// Said to what names a live session and another revision than its own.
+const OTHER_REVISION: &str = "the version header does not name this session's revision";
+
 async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
     let accept = door::accept(headers)?;
     door::content_type(headers)?;
@@ -181,8 +184,12 @@ async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body) -> Result<Respons
     {
         return Ok(legacy::receive(live, message, accept, app).await);
     }
+    let elsewhere = session.is_some() && version != Some(Revision::LATEST_MODERN.as_str());
     match message {
         Message::Request(call) => request(app, headers, call, accept, session.is_some()).await,
+        Message::Notification { .. } | Message::Response { .. } if elsewhere => {
+            Err(Refusal::plain(StatusCode::BAD_REQUEST, OTHER_REVISION))
+        }
         Message::Notification { .. } if !headers.contains_key(name::SESSION_ID) || session.is_some() => {
             Ok(accepted())
         }
@@ -209,14 +216,11 @@ async fn request(
     let method = Method::parse(&call.method);
     if revisions.serves(Era::Legacy) {
         if method == Some(Method::Initialize) {
-            return legacy::initialize(app, &call);
+            return legacy::initialize(app, &call, accept);
         }
         if live {
-            let why = "the version header does not name this session's revision";
-            return Err(Refusal {
-                status: StatusCode::BAD_REQUEST,
-                ..Refusal::of(&call.id, &Rejection::Invalid(why.into()))
-            });
+            let why = Rejection::Invalid(OTHER_REVISION.into());
+            return Err(Refusal { status: StatusCode::BAD_REQUEST, ..Refusal::of(&call.id, &why) });
         }
         if headers.contains_key(name::SESSION_ID) {
             let why = "there is no such session; open a new one with initialize";

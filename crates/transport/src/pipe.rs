@@ -139,6 +139,8 @@ impl Driver {
             let outputs = self.pipe.ended(key);
             self.apply(outputs).await;
         }
+        let outputs = self.pipe.abandoned();
+        self.apply(outputs).await;
         Ok(())
     }
 
@@ -192,6 +194,7 @@ impl Driver {
                         handle.abort();
                     }
                 }
+                Output::Abandon(request) => self.served.service.abandon(*request),
                 // All calls share the pipe: there is no stream of one to complete.
                 Output::Finish(_) => {}
             }

@@ -423,8 +423,11 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
             _ if name.starts_with("input:") => {
                 return Err(format!("asks for ${{{inside}}}, which only an editor can ask for; write ${{NAME}} and set NAME in the environment"));
             }
+            // What is none of ours is somebody else's, such as a shell's.
             _ if name.is_empty() || !name.chars().all(plain) => {
-                return Err(format!("has ${{{inside}}}, which is not known here; ${{NAME}} and ${{NAME:-default}} are"));
+                out.push_str("${");
+                out.push_str(inside);
+                out.push('}');
             }
             _ => match (env(name).filter(|value| !value.is_empty() || default.is_none()), default) {
                 (Some(value), _) => out.push_str(&value),
@@ -559,6 +562,6 @@ mod tests {
         ] {
             assert_eq!(expand(text, &env).unwrap(), expanded, "{text}");
         }
-        assert!(expand("${a-b}", &env).is_err());
+        assert_eq!(expand("${a[1]}", &env).unwrap(), "${a[1]}");
     }
 }

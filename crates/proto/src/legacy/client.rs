@@ -263,13 +263,12 @@ impl Session {
             Err(rejection) => return refuse(rejection),
         };
         let fits = |call: &Call| call.method.row().asks && call.peer.capabilities.lacks(&ask).is_none();
-        let found: Vec<CallKey> = match on {
-            Some(key) => self.calls().filter(|(k, call)| *k == key && fits(call)).map(|(k, _)| k).collect(),
-            None => self.calls().filter(|(_, call)| fits(call)).map(|(key, _)| key).collect(),
-        };
-        let [key] = found[..] else {
+        let meant = |key: &CallKey, call: &Call| on.map_or(call.method.row().asks, |on| *key == on);
+        let found: Vec<(CallKey, bool)> =
+            self.calls().filter(|(key, call)| meant(key, call)).map(|(key, call)| (key, fits(call))).collect();
+        let [(key, true)] = found[..] else {
             let why = match found.len() {
-                0 => "no client that waits for an answer can be asked this",
+                0 | 1 => "no client that waits for an answer can be asked this",
                 _ => "several calls are under way, and nothing says which of them asks this",
             };
             return refuse(Rejection::Passed {

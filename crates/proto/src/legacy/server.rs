@@ -48,6 +48,19 @@ struct Call {
     work: Work,
 }
 
+impl Call {
+    /// The request of a call that waits for answers, with the state that they would come with.
+    fn abandoned(self) -> Option<Output> {
+        match self.work {
+            Work::Call { mut request, interim: Some(waiting), .. } => {
+                request.answers = Some(Answers { responses: Vec::new(), state: waiting.answers.state });
+                Some(Output::Abandon(request))
+            }
+            _ => None,
+        }
+    }
+}
+
 enum Work {
     /// A call of the service, kept to be called again with answers.
     Call { request: Box<Request>, interim: Option<Waiting>, rounds: u32 },
@@ -226,8 +239,8 @@ impl Session {
 
     /// Drops a call, and takes back what it asked the client.
     fn cancel(&mut self, key: CallKey) -> Vec<Output> {
-        self.calls.remove(&key);
         let mut outputs = vec![Output::Drop(key)];
+        outputs.extend(self.calls.remove(&key).and_then(Call::abandoned));
         let asked: Vec<u64> =
             self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
         for id in asked {
@@ -239,6 +252,11 @@ impl Session {
         }
         outputs.push(Output::Finish(key));
         outputs
+    }
+
+    /// What waits for answers that will not come, since the session ends.
+    pub fn abandoned(&mut self) -> Vec<Output> {
+        self.calls.drain().filter_map(|(_, call)| call.abandoned()).collect()
     }
 
     /// Something happened while a call was worked on.

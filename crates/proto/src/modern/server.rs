@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use spec::{Method, Notice, Revision, Rules, meta};
+use spec::{Capability, Method, Notice, Revision, Rules, meta};
 
 use crate::admit::{self, Admitted};
 use crate::edge::Served;
@@ -51,10 +51,12 @@ impl Call {
         let Admitted { request, token } =
             admit::modern(call, headers, &*served.service, served.revisions, principal)?;
         let peer = Arc::clone(&request.peer);
+        // A server that does not say that it logs does not.
+        let logs = served.service.describe().capabilities.has(Capability::Logging);
         let mut opened = Call {
             id: call.id.clone(),
             method: request.method,
-            stream: Stream::new(peer.revision.rules(), token, peer.log_level),
+            stream: Stream::new(peer.revision.rules(), token, peer.log_level.filter(|_| logs)),
             peer: Arc::clone(&peer),
             retried: request.answers.is_some(),
             listen: None,

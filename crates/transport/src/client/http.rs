@@ -368,8 +368,11 @@ async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, h
     let outcome: Result<(), String> = match link.post(message, headers).await {
         // It did not take the call, and will take no other: whoever wants it connects again.
         Err(error @ (TransportError::Closed(_) | TransportError::Reach { .. })) => {
-            shared.lock().answered(key, Err(Rejection::Gone(error.to_string())));
+            let slot = shared.lock().calls.remove(&key);
             shared.end(&error.to_string());
+            if let Some(super::Slot { answer: super::Waiting::For(waiting), .. }) = slot {
+                let _ = waiting.send(Err(Rejection::Gone(error.to_string())));
+            }
             return;
         }
         Err(error) => Err(error.to_string()),

@@ -230,7 +230,8 @@ pub(super) fn discovered(
             let modern_only = code.exists().and(Revisions::LEGACY) == Revisions::NONE;
             let supported =
                 || -> Option<Vec<String>> { error.get("data")?.object().ok()?.get("supported")?.read().ok() };
-            modern_only.then(|| Err(supported().unwrap_or_default()))
+            // One that does not say what it speaks instead is asked the other way.
+            supported().filter(|_| modern_only).map(Err)
         }
     }
 }

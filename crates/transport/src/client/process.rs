@@ -133,18 +133,17 @@ async fn keep(
     words: LastWords,
     hearing: JoinHandle<()>,
 ) {
+    let note = |status| words.lock().unwrap_or_else(PoisonError::into_inner).0 = status;
     tokio::select! {
-        status = child.inner_mut().wait() => {
-            if let Ok(status) = status {
-                let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-                words.0 = Some(status);
-            }
-        }
+        status = child.inner_mut().wait() => note(status.ok()),
         // Whoever cancels also closes the input.
         () = gone.cancelled() => {
-            if tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await.is_err() {
-                let _ = child.signal(SIGTERM);
-                let _ = tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await;
+            match tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await {
+                Ok(status) => note(status.ok()),
+                Err(_) => {
+                    let _ = child.signal(SIGTERM);
+                    let _ = tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await;
+                }
             }
         }
     }

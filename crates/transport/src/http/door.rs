@@ -1,5 +1,7 @@
 //! What is checked before a request is read: where it comes from, and in which forms it talks.
 
+use std::net::IpAddr;
+
 use http::{HeaderMap, StatusCode, header};
 use url::Url;
 
@@ -38,7 +40,12 @@ fn admitted(origin: &str, host: Option<&str>, options: &Options) -> bool {
     if options.origins.iter().any(|allowed| allowed == origin) {
         return true;
     }
-    // Its own pages: the origin's authority is the one that was asked.
+    // Its own pages: the origin's authority is the one that was asked. Where any Host is taken that can be a name
+    // which somebody pointed here; an address cannot.
+    let literal = || host.is_some_and(|host| without_port(host).trim_matches(['[', ']']).parse::<IpAddr>().is_ok());
+    if options.hosts.is_none() && !literal() {
+        return false;
+    }
     let Ok(url) = Url::parse(origin) else { return false };
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     matches!(url.scheme(), "http" | "https") && authority.is_some() && authority == host
@@ -61,7 +68,7 @@ pub(crate) fn accept(headers: &HeaderMap) -> Result<Accept, Refusal> {
     for value in values.flat_map(|v| v.to_str().unwrap_or_default().split(',')) {
         let mut parts = value.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        if parts.any(|parameter| parameter.replace(' ', "") == "q=0") {
+        if parts.any(is_zero_weight) {
             continue;
         }
         match kind.as_str() {
@@ -76,6 +83,12 @@ pub(crate) fn accept(headers: &HeaderMap) -> Result<Accept, Refusal> {
     }
     let why = "the Accept header must admit application/json, text/event-stream, or both";
     Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, why))
+}
+
+/// Whether a parameter of an Accept entry says that the form is not taken: `q=0`, in any way of writing it.
+fn is_zero_weight(parameter: &str) -> bool {
+    let weight = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    weight.and_then(|(_, weight)| weight.trim().parse::<f32>().ok()) == Some(0.0)
 }
 
 /// Refuses bodies that are not JSON.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::door::Accept;
-use super::respond::{Frame, events, respond};
+use super::respond::{Frame, events, one, respond};
 use super::{App, Refusal, accepted, door, json, principal};
 use crate::BACKLOG;
 
@@ -63,7 +63,7 @@ pub(crate) fn no_session() -> Refusal {
 }
 
 /// Opens a session.
-pub(crate) fn initialize(app: &Arc<App>, call: &wire::Call) -> Result<Response<Body>, Refusal> {
+pub(crate) fn initialize(app: &Arc<App>, call: &wire::Call, accept: Accept) -> Result<Response<Body>, Refusal> {
     let refuse = |status, rejection: &Rejection| Refusal { status, ..Refusal::of(&call.id, rejection) };
     let (session, reply) = Session::open(call, &app.served, principal())
         .map_err(|rejection| refuse(StatusCode::BAD_REQUEST, &rejection))?;
@@ -95,7 +95,7 @@ pub(crate) fn initialize(app: &Arc<App>, call: &wire::Call) -> Result<Response<B
     }
     sessions.insert(id, Arc::new(live));
     drop(sessions);
-    let mut response = json(StatusCode::OK, reply);
+    let mut response = one(reply, accept, app.options.keep_alive);
     response.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), value);
     Ok(response)
 }
@@ -184,7 +184,7 @@ pub(crate) async fn receive(live: &Arc<Live>, message: Message, accept: Accept, 
     drop(sender);
     live.apply(outputs).await;
     match reply {
-        Some(bytes) => json(StatusCode::OK, bytes),
+        Some(bytes) => one(bytes, accept, app.options.keep_alive),
         None if is_request => {
             respond(Box::pin(ReceiverStream::new(receiver)), accept, app.options.keep_alive).await
         }
@@ -219,6 +219,11 @@ impl Live {
         }
         state.streams.clear();
         state.gets.clear();
+        for output in state.session.abandoned() {
+            if let Output::Abandon(request) = output {
+                self.served.service.abandon(*request);
+            }
+        }
     }
 
     /// Does what the session asks for. Messages go out after the lock is given back.
@@ -247,6 +252,7 @@ impl Live {
                     drop(state);
                     handles.iter().flatten().for_each(AbortHandle::abort);
                 }
+                Output::Abandon(request) => self.served.service.abandon((**request).clone()),
                 Output::Finish(key) => {
                     self.lock().streams.remove(key);
                 }

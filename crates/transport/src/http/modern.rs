@@ -12,8 +12,8 @@ use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Rejection, R
 use tokio_util::sync::CancellationToken;
 
 use super::door::Accept;
-use super::respond::{Frame, Frames, events, respond};
-use super::{App, Refusal, json, principal};
+use super::respond::{Frame, Frames, events, one, respond};
+use super::{App, Refusal, principal};
 use crate::BACKLOG;
 
 pub(crate) async fn post(
@@ -25,12 +25,13 @@ pub(crate) async fn post(
     let refuse = |rejection: Rejection| Refusal::of(&call.id, &rejection);
     let (mut opened, opening) = Call::open(call, Some(headers), &app.served, &principal()).map_err(refuse)?;
     match opening {
-        Opening::Reply(bytes) => Ok(json(StatusCode::OK, bytes)),
+        Opening::Reply(bytes) => Ok(one(bytes, accept, app.options.keep_alive)),
         Opening::Call(request) => {
             Ok(respond(running(app, opened, *request), accept, app.options.keep_alive).await)
         }
         Opening::Listen(_, _) if !accept.stream => {
-            Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, "a listen is answered by text/event-stream only"))
+            let why = "a listen is answered by text/event-stream, which the Accept header must admit";
+            Err(Refusal { status: StatusCode::NOT_ACCEPTABLE, ..refuse(Rejection::Invalid(why.into())) })
         }
         Opening::Listen(filter, peer) => {
             let listening = app.served.service.listen(filter, peer).await.map_err(refuse)?;
