@@ -161,9 +161,9 @@ async fn ask(
 ) -> Result<impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>, Failure> {
     let socket = admin.admin_socket.clone().or_else(default_socket);
     let socket = socket.ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
-    let (status, body) = transport::unix::get(&socket, uri)
-        .await
-        .map_err(|why| Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`")))?;
+    let (status, body) = transport::unix::get(&socket, uri).await.map_err(|why| {
+        Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`"))
+    })?;
     if !status.is_success() {
         return Err(Failure::Answer(format!("the running dateline answers {status}")));
     }
@@ -201,7 +201,8 @@ fn table(status: &Value) -> String {
         let pids: Vec<_> = server["pids"].as_array().into_iter().flatten().map(Value::to_string).collect();
         if pids.is_empty() { "-".to_owned() } else { pids.join(",") }
     };
-    let columns = ["server", "state", "revision", "transport", "pid", "tools", "calls", "errors", "restarts", "since"];
+    let columns =
+        ["server", "state", "revision", "transport", "pid", "tools", "calls", "errors", "restarts", "since"];
     let row = |server: &Value| -> Vec<String> {
         let cell = |column: &&str| match *column {
             "server" => text(server, "name"),
@@ -211,10 +212,12 @@ fn table(status: &Value) -> String {
         columns.iter().map(cell).collect()
     };
     let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].len()).chain([columns[at].len()]).max().unwrap_or(0);
+    let width =
+        |at: usize| rows.iter().map(|row| row[at].len()).chain([columns[at].len()]).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let format = |cells: &[String]| {
-        let padded: Vec<_> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let padded: Vec<_> =
+            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         padded.join("  ").trim_end().to_owned() + "\n"
     };
     let mut shown = format(&columns.map(str::to_owned));
@@ -251,7 +254,13 @@ pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> 
 
 fn encoded(name: &str) -> String {
     name.bytes()
-        .map(|b| if b.is_ascii_alphanumeric() || b"-_.".contains(&b) { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .map(|b| {
+            if b.is_ascii_alphanumeric() || b"-_.".contains(&b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
         .collect()
 }
 

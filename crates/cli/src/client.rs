@@ -210,7 +210,9 @@ async fn connect(
                 ))
             })?
         }
-        (None, _) => return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into())),
+        (None, _) => {
+            return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into()));
+        }
     };
     let connected = match &target {
         Target::Program(program) => Client::start(program, settings).await,

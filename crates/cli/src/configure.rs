@@ -18,7 +18,8 @@ pub(crate) fn check(file: Option<PathBuf>, as_json: bool) -> Result<(), Failure>
     let config = config::from(&path).map_err(Failure::Usage)?;
     let servers = &config.options.servers;
     if as_json {
-        let warnings: Vec<_> = config.warnings.iter().map(|w| json!({"line": w.line, "what": w.what})).collect();
+        let warnings: Vec<_> =
+            config.warnings.iter().map(|w| json!({"line": w.line, "what": w.what})).collect();
         let servers: Vec<_> = servers.iter().map(|s| json!({"name": s.name, "target": target(s)})).collect();
         let shown = json!({"file": path, "servers": servers, "warnings": warnings});
         say(&(serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n"));
@@ -38,7 +39,7 @@ pub(crate) fn check(file: Option<PathBuf>, as_json: bool) -> Result<(), Failure>
 /// Where a server is, in words. Values that may be secret are not shown.
 fn target(server: &ServerOptions) -> String {
     match &server.target {
-        Target::Program(program) => [&[program.command.clone()], &program.args[..]].concat().join(" "),
+        Target::Program(program) => [std::slice::from_ref(&program.command), &program.args].concat().join(" "),
         Target::Remote(remote) => remote.url.clone(),
         Target::Local(_) => String::new(),
     }
@@ -47,10 +48,12 @@ fn target(server: &ServerOptions) -> String {
 /// `dateline import`.
 pub(crate) fn import(args: &Import, as_json: bool) -> Result<(), Failure> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let home = home.ok_or_else(|| Failure::Usage("$HOME is not set: where are the clients' configurations?".into()))?;
+    let home = home
+        .ok_or_else(|| Failure::Usage("$HOME is not set: where are the clients' configurations?".into()))?;
     let (found, troubles) = config::on_this_machine(&home);
     let path = own(&args.configured)?;
-    let there = if path.exists() { config::from(&path).map_err(Failure::Usage)?.options.servers } else { Vec::new() };
+    let there =
+        if path.exists() { config::from(&path).map_err(Failure::Usage)?.options.servers } else { Vec::new() };
     let mut taken: Vec<String> = there.into_iter().map(|server| server.name).collect();
     let (mut new, mut shown, mut listed) = (Vec::new(), String::new(), Vec::<Value>::new());
     for server in found {
@@ -66,9 +69,16 @@ pub(crate) fn import(args: &Import, as_json: bool) -> Result<(), Failure> {
             "name": server.name, "client": server.client, "file": server.path, "target": what, "skipped": skipped,
         }));
         match skipped {
-            Some(why) => shown += &format!("  - {} of {}: left out, since {why}\n", server.name, server.client),
+            Some(why) => {
+                shown += &format!("  - {} of {}: left out, since {why}\n", server.name, server.client)
+            }
             None => {
-                shown += &format!("  + {}  {what}  (from {}, {})\n", server.name, server.client, server.path.display());
+                shown += &format!(
+                    "  + {}  {what}  (from {}, {})\n",
+                    server.name,
+                    server.client,
+                    server.path.display()
+                );
                 taken.push(server.name.clone());
                 new.push((server.name, server.entry));
             }
@@ -88,7 +98,9 @@ pub(crate) fn import(args: &Import, as_json: bool) -> Result<(), Failure> {
     let verdict = match (new.len(), args.apply) {
         (0, _) => "nothing new was found\n".to_owned(),
         (n, true) => format!("added {n} to {}\n", path.display()),
-        (n, false) => format!("{n} would be added to {}; `dateline import --apply` adds them\n", path.display()),
+        (n, false) => {
+            format!("{n} would be added to {}; `dateline import --apply` adds them\n", path.display())
+        }
     };
     say(&(shown + &verdict));
     Ok(())
@@ -107,7 +119,7 @@ fn is_dateline(entry: &Entry) -> bool {
 
 fn describe(entry: &Entry) -> String {
     match entry {
-        Entry::Program { command, args, .. } => [&[command.clone()], &args[..]].concat().join(" "),
+        Entry::Program { command, args, .. } => [std::slice::from_ref(command), args].concat().join(" "),
         Entry::Remote { url, .. } => url.clone(),
     }
 }
@@ -116,9 +128,8 @@ fn describe(entry: &Entry) -> String {
 pub(crate) fn add(args: Add) -> Result<(), Failure> {
     let pairs = |words: &[String]| -> Result<Vec<(String, String)>, Failure> {
         let pair = |word: &String| {
-            let (name, value) = word
-                .split_once('=')
-                .ok_or_else(|| Failure::Usage(format!("{word:?} must be NAME=VALUE")))?;
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| Failure::Usage(format!("{word:?} must be NAME=VALUE")))?;
             Ok((name.to_owned(), value.to_owned()))
         };
         words.iter().map(pair).collect()
@@ -128,7 +139,9 @@ pub(crate) fn add(args: Add) -> Result<(), Failure> {
         (None, Some((command, rest))) => {
             Entry::Program { command: command.clone(), args: rest.to_vec(), env: pairs(&args.env)? }
         }
-        (None, None) => return Err(Failure::Usage("say what the server is: a URL, or -- COMMAND ARGS".into())),
+        (None, None) => {
+            return Err(Failure::Usage("say what the server is: a URL, or -- COMMAND ARGS".into()));
+        }
     };
     let path = own(&args.configured)?;
     config::add(&path, &[(args.name.clone(), entry)]).map_err(Failure::Usage)?;

@@ -60,7 +60,10 @@ fn count(servers: usize) -> String {
 /// A gateway over the configured servers, or the demo. `long` says that it runs for itself, and so remembers names.
 fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
     for warning in config.into_iter().flat_map(|config| &config.warnings) {
-        eprintln!("dateline: warning: {}:{warning}", config.map(|c| c.path.display().to_string()).unwrap_or_default());
+        eprintln!(
+            "dateline: warning: {}:{warning}",
+            config.map(|c| c.path.display().to_string()).unwrap_or_default()
+        );
     }
     let options = match config {
         Some(config) => config.options.clone(),
@@ -73,7 +76,9 @@ fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
     let mut settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
     settings.guard = std::env::current_exe().ok().and_then(|me| Guard::start(&me, &["guard"]).ok());
     if settings.guard.is_none() {
-        tracing::warn!("no guard could be started: if dateline is killed, servers that ignore the end of their input stay");
+        tracing::warn!(
+            "no guard could be started: if dateline is killed, servers that ignore the end of their input stay"
+        );
     }
     let names = if long && config.is_some() { config::state("names.json") } else { None };
     Gateway::start(options, settings, names).map_err(Failure::Other)
@@ -120,7 +125,8 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
                 if applied.started.is_empty() && applied.stopped.is_empty() {
                     continue;
                 }
-                let names = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                let names =
+                    |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 eprintln!(
                     "dateline: {} was read again: started {}, stopped {}, {} untouched",
                     path.display(),

@@ -55,7 +55,8 @@ struct Daily {
 impl Daily {
     async fn start(servers: Value, ours: Value) -> Daily {
         let folder = Folder::new();
-        let config = folder.write("config.json", &json!({"mcpServers": servers, "dateline": ours}).to_string());
+        let config =
+            folder.write("config.json", &json!({"mcpServers": servers, "dateline": ours}).to_string());
         let socket = folder.path("admin.sock");
         let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket];
         let program = Program::http(DATELINE, &args).await;
@@ -203,9 +204,14 @@ async fn kill_9_of_a_server_ends_its_calls_at_once_and_it_is_back() {
     let mut client = daily.legacy().await;
     let mut ids = Vec::new();
     for _ in 0..100 {
-        ids.push(client.begin("tools/call", json!({"name": "a_slow_compute", "arguments": {"seconds": 600}})).await);
+        ids.push(
+            client
+                .begin("tools/call", json!({"name": "a_slow_compute", "arguments": {"seconds": 600}}))
+                .await,
+        );
     }
-    let other = client.begin("tools/call", json!({"name": "b_slow_compute", "arguments": {"seconds": 1}})).await;
+    let other =
+        client.begin("tools/call", json!({"name": "b_slow_compute", "arguments": {"seconds": 1}})).await;
     daily.until("a", "busy", |s| s["calls"] == 100).await;
     signal(victim, "KILL");
     for id in ids {
@@ -244,7 +250,10 @@ async fn status_says_what_is_wrong_with_each_server() {
     let servers = json!({"good": demo(), "broken": broken, "missing": missing, "silent": silent});
     let daily = Daily::start(servers, json!({})).await;
     let good = daily.until("good", "up", |s| s["state"] == "up").await;
-    assert_eq!((&good["revision"], &good["era"], &good["transport"]), (&json!("2026-07-28"), &json!("modern"), &json!("stdio")));
+    assert_eq!(
+        (&good["revision"], &good["era"], &good["transport"]),
+        (&json!("2026-07-28"), &json!("modern"), &json!("stdio"))
+    );
     let broken = daily.until("broken", "down", |s| s["state"] == "down").await;
     let why = broken["why"].as_str().unwrap();
     assert!(why.contains("exit status: 3") && why.contains("no licence"), "{why}");
@@ -276,7 +285,8 @@ async fn the_admin_api_beside_the_endpoint_is_behind_the_same_checks() {
     let folder = Folder::new();
     let config = folder.write("config.json", &json!({"mcpServers": {"a": demo()}}).to_string());
     let socket = folder.path("admin.sock");
-    let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket, "--admin-http"];
+    let args =
+        ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket, "--admin-http"];
     let program = Program::http(DATELINE, &args).await;
     let url = program.url.as_deref().unwrap().replace("/mcp", "/v1/status");
     for (headers, status) in [
@@ -289,7 +299,11 @@ async fn the_admin_api_beside_the_endpoint_is_behind_the_same_checks() {
     }
     let plain = Daily::start(json!({"a": demo()}), json!({})).await;
     let beside = plain.url().replace("/mcp", "/v1/status");
-    assert_eq!(testkit::http(&beside, "GET", &[], Vec::new()).await.unwrap().status(), 404, "only where it was asked for");
+    assert_eq!(
+        testkit::http(&beside, "GET", &[], Vec::new()).await.unwrap().status(),
+        404,
+        "only where it was asked for"
+    );
 }
 
 #[tokio::test]
@@ -349,7 +363,15 @@ async fn names_stay_while_a_server_is_away() {
     let state = folder.path("state");
     let start = async || {
         let mut command = Command::new(DATELINE);
-        command.args(["serve", "--config", &path, "--listen", "127.0.0.1:0", "--admin-socket", &folder.path("s")]);
+        command.args([
+            "serve",
+            "--config",
+            &path,
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-socket",
+            &folder.path("s"),
+        ]);
         Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/nonexistent")).await
     };
     let program = start().await;
@@ -459,7 +481,11 @@ async fn odd_keys_are_warned_of_and_wrong_ones_stop_the_start() {
     let wrong = folder.write("wrong.json", "{\"mcpServers\": {},\n\"dateline\": {\"prefx\": \"always\"}}");
     let stopped = run(&["serve", "--config", &wrong, "--listen", "127.0.0.1:0"]).await;
     assert_eq!(stopped.code, 2);
-    assert!(stopped.err.contains("wrong.json:2: \"prefx\"") && stopped.err.contains("\"prefix\""), "{}", stopped.err);
+    assert!(
+        stopped.err.contains("wrong.json:2: \"prefx\"") && stopped.err.contains("\"prefix\""),
+        "{}",
+        stopped.err
+    );
     let stdin = Client::pipe(DATELINE, &["stdio", "--config", &wrong]).exit().await;
     assert_eq!(stdin, Some(2));
 }
@@ -472,7 +498,8 @@ async fn stdio_ends_its_servers_when_its_input_ends() {
     assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi");
     let dateline = client.program.as_ref().unwrap().child.id().unwrap();
     let output = std::process::Command::new("pgrep").args(["-P", &dateline.to_string()]).output().unwrap();
-    let children: Vec<u64> = String::from_utf8_lossy(&output.stdout).lines().map(|l| l.parse().unwrap()).collect();
+    let children: Vec<u64> =
+        String::from_utf8_lossy(&output.stdout).lines().map(|l| l.parse().unwrap()).collect();
     assert_eq!(children.len(), 2, "the server and the guard");
     client.close_input();
     assert_eq!(client.exit().await, Some(0));

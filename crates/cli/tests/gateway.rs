@@ -2,6 +2,7 @@
 //! becomes of upstreams that misbehave.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
@@ -54,8 +55,14 @@ pub(crate) fn demo(era: &str) -> Value {
 }
 
 pub(crate) fn scripted(flags: &[&str]) -> Value {
+    /// The interpreter itself: what is found by its name may be a slow way to it.
+    static PYTHON: LazyLock<String> = LazyLock::new(|| {
+        let ask = ["-S", "-c", "import sys; print(sys.executable)"];
+        let said = std::process::Command::new("python3").args(ask).output().expect("python3 is installed");
+        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    });
     let args = [&["-S", SCRIPT], flags].concat();
-    json!({"command": "python3", "args": args})
+    json!({"command": *PYTHON, "args": args})
 }
 
 /// A demo of each era.
@@ -68,8 +75,20 @@ fn scripts() -> [(&'static str, Value); 2] {
     [("old", scripted(&["--name", "old"])), ("new", scripted(&["--name", "new", "--era", "modern"]))]
 }
 
-/// A client of a gateway of its own over these servers.
+/// A client of a gateway of its own over these servers, once they all run.
 async fn through(
+    wire: Wire,
+    servers: &[(&str, Value)],
+    revision: &'static str,
+    capabilities: Value,
+) -> Client {
+    let mut client = through_at_once(wire, servers, revision, capabilities).await;
+    settle(&mut client).await;
+    client
+}
+
+/// The same, without waiting for the servers.
+async fn through_at_once(
     wire: Wire,
     servers: &[(&str, Value)],
     revision: &'static str,
@@ -88,6 +107,21 @@ async fn through(
     };
     open(&mut client, revision, capabilities).await;
     client
+}
+
+/// Waits until no server is starting any more, which under load takes longer than a gateway waits by itself.
+async fn settle(client: &mut Client) {
+    let mut listening = None;
+    loop {
+        let reply = client.call("no such tool", json!({})).await;
+        let why = reply.error()["message"].as_str().unwrap_or_default();
+        match (why.contains("is still starting"), &listening) {
+            (false, None) => return,
+            (false, Some(watch)) => return unwatch(client, watch).await,
+            (true, None) => listening = Some(watch(client, &[]).await),
+            (true, Some(_)) => drop(client.next("notifications/tools/list_changed").await),
+        }
+    }
 }
 
 /// Opens a session, or asks a modern server who it is: either shows that it has read its configuration.
@@ -1061,32 +1095,64 @@ async fn a_question_that_may_be_another_client_s_is_put_to_nobody() {
 
 // Subscriptions and changes.
 
-/// Listens as clients of the revision do: to these resources and to the list of tools. Gives the id of a modern
-/// listen.
-async fn watch(client: &mut Client, uris: &[&str]) -> Option<Value> {
+/// How a client listens.
+struct Watch {
+    /// The id of a modern listen.
+    listen: Option<Value>,
+    /// Its exchange, or that of a session's stream.
+    exchange: u64,
+    uris: Vec<String>,
+}
+
+/// Listens as clients of the revision do: to these resources and to the list of tools.
+async fn watch(client: &mut Client, uris: &[&str]) -> Watch {
+    let mut watch =
+        Watch { listen: None, exchange: 0, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() };
     if client.revision.is_none() {
         let filter = json!({"toolsListChanged": true, "resourceSubscriptions": uris});
-        let id = client.begin("subscriptions/listen", json!({"notifications": filter})).await;
+        let id = client.id();
+        let params = json!({"notifications": filter});
+        watch.exchange = client.begin_as(id.clone(), "subscriptions/listen", params).await;
         let first = client.next("notifications/subscriptions/acknowledged").await;
         let honoured = &first["params"]["notifications"];
         let watched = honoured.get("resourceSubscriptions").cloned().unwrap_or_else(|| json!([]));
         assert_eq!((&honoured["toolsListChanged"], watched), (&json!(true), json!(uris)));
-        return Some(id);
+        watch.listen = Some(id);
+        return watch;
     }
     if client.session.is_some() {
-        client.exchange("GET", &[("accept", "text/event-stream"), ("content-type", "")], Vec::new());
+        let headers = [("accept", "text/event-stream"), ("content-type", "")];
+        watch.exchange = client.exchange("GET", &headers, Vec::new());
     }
     for uri in uris {
         client.request("resources/subscribe", json!({"uri": uri})).await.result();
     }
-    None
+    watch
+}
+
+/// Gives it up in the same way.
+async fn unwatch(client: &mut Client, watch: &Watch) {
+    match &watch.listen {
+        Some(id) if watch.exchange == 0 => {
+            client.notify("notifications/cancelled", json!({"requestId": id})).await;
+        }
+        Some(_) => client.disconnect(watch.exchange),
+        None => {
+            for uri in &watch.uris {
+                client.request("resources/unsubscribe", json!({"uri": uri})).await.result();
+            }
+            if watch.exchange > 0 {
+                client.disconnect(watch.exchange);
+            }
+        }
+    }
 }
 
 #[tokio::test]
 async fn an_update_of_a_watched_resource_of_either_upstream_reaches_who_watches_it() {
     for mut peer in peers(&scripts(), json!({})).await {
         let uris = ["scripted://old/a", "scripted://new/by/7"];
-        let listen = watch(&mut peer.client, &uris).await;
+        let listen = watch(&mut peer.client, &uris).await.listen;
         for (side, uri) in SIDES.into_iter().zip(uris) {
             for below in ["", "/part"] {
                 let arguments = json!({"uri": uri, "below": below});
@@ -1111,18 +1177,8 @@ async fn what_is_no_longer_watched_is_given_up_upstream() {
     for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
         let uris = ["scripted://old/a", "scripted://new/a"];
-        match watch(&mut client, &uris).await {
-            None => {
-                for uri in uris {
-                    client.request("resources/unsubscribe", json!({"uri": uri})).await.result();
-                }
-            }
-            Some(id) if wire == Wire::Stdio => {
-                client.notify("notifications/cancelled", json!({"requestId": id})).await;
-            }
-            // The first exchange asked who it is.
-            Some(_) => client.disconnect(2),
-        }
+        let watching = watch(&mut client, &uris).await;
+        unwatch(&mut client, &watching).await;
         let given_up = json!({"method": "resources/unsubscribe"});
         let given_up = shown(&mut client, "old_await_line", given_up).await;
         assert_eq!(given_up[0]["params"]["uri"], uris[0], "{wire:?} {revision}");
@@ -1139,7 +1195,7 @@ async fn a_changed_list_of_an_upstream_is_read_again_and_announced() {
     for mut peer in peers(&scripts(), json!({})).await {
         let client = &mut peer.client;
         listed(client, "tools", "name").await;
-        let listen = watch(client, &[]).await;
+        let listen = watch(client, &[]).await.listen;
         for side in SIDES {
             let grown = format!("{side} {}", peer.label).replace([' ', '-'], "_");
             let call = json!({"name": format!("{side}_grow"), "arguments": {"name": grown}});
@@ -1170,10 +1226,6 @@ async fn all_work(servers: &[(&str, Value)]) {
     let mut legacy = another(&modern, LATEST_LEGACY, json!({})).await;
     let wanted: Vec<&str> = servers.iter().map(|(name, _)| *name).collect();
     for client in [&mut modern, &mut legacy] {
-        watch(client, &[]).await;
-        while listed(client, "tools", "name").await.len() < wanted.len() {
-            client.next("notifications/tools/list_changed").await;
-        }
         assert_eq!(listed(client, "tools", "name").await, wanted);
         for name in &wanted {
             let line = say(client, name, json!({"to": name})).await;
@@ -1261,7 +1313,7 @@ async fn of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
     servers.push(("absent", json!({"command": "/nonexistent/program"})));
     for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
-        let mut client = through(wire, &servers, revision, json!({})).await;
+        let mut client = through_at_once(wire, &servers, revision, json!({})).await;
         assert_eq!(listed(&mut client, "tools", "name").await, ["sound"], "{wire:?} {revision}");
         assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{wire:?} {revision}");
         let reply = client.call("dead", json!({})).await;
@@ -1275,21 +1327,33 @@ async fn of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
 #[tokio::test]
 async fn a_server_that_never_answers_does_not_hold_up_the_others() {
     let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
-    let mut client = through(Wire::Http, &servers, MODERN, json!({})).await;
+    let mut client = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
     let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut client, "tools", "name"));
     assert_eq!(lists.await.expect("the others are listed in time"), ["sound"]);
     assert!(say(&mut client, "sound", json!({})).await.contains("sound"));
 }
 
 #[tokio::test]
-async fn what_a_server_says_with_its_last_breath_counts() {
-    for side in SIDES {
-        let mut client = through(Wire::Stdio, &scripts(), MODERN, json!({})).await;
-        assert_eq!(say(&mut client, &format!("{side}_farewell"), json!({})).await, "farewell", "{side}");
-        let mut client = through(Wire::Stdio, &scripts(), MODERN, json!({})).await;
-        let reply = client.call(&format!("{side}_crash"), json!({})).await;
-        let message = reply.error()["message"].as_str().unwrap();
-        assert!(message.contains(side) && message.contains("something went terribly wrong"), "{message}");
+async fn an_answer_that_a_server_gives_with_its_last_breath_counts() {
+    for wire in WIRES {
+        for side in SIDES {
+            let mut client = through(wire, &scripts(), MODERN, json!({})).await;
+            let said = say(&mut client, &format!("{side}_farewell"), json!({})).await;
+            assert_eq!(said, "farewell", "{wire:?} {side}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_that_ends_said_on_stderr_is_told_to_whom_it_owes_an_answer() {
+    for wire in WIRES {
+        for side in SIDES {
+            let mut client = through(wire, &scripts(), MODERN, json!({})).await;
+            let reply = client.call(&format!("{side}_crash"), json!({})).await;
+            let message = reply.error()["message"].as_str().unwrap();
+            assert!(message.contains(&format!("the server {side} ended")), "{wire:?}: {message}");
+            assert!(message.contains("something went terribly wrong"), "{wire:?}: {message}");
+        }
     }
 }
 
@@ -1310,7 +1374,7 @@ async fn a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
     for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY), (Wire::Http, MODERN)] {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
         listed(&mut client, "tools", "name").await;
-        let listen = watch(&mut client, &[]).await;
+        let listen = watch(&mut client, &[]).await.listen;
         for (side, other) in [("old", "new"), ("new", "old")] {
             let label = format!("{wire:?} {revision} kills {side}");
             hold(&mut client, other, "goes on").await;

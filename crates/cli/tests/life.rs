@@ -33,7 +33,8 @@ async fn life_02_a_served_version_is_echoed() {
 async fn life_03_another_version_is_answered_with_the_latest_handshake_revision() {
     for wire in WIRES {
         for asked in ["1999-01-01", "2031-01-01", MODERN, "rubbish", ""] {
-            let (mut client, reply) = legacy(wire, Box::leak(asked.to_owned().into_boxed_str()), json!({})).await;
+            let (mut client, reply) =
+                legacy(wire, Box::leak(asked.to_owned().into_boxed_str()), json!({})).await;
             assert_eq!(reply.result()["protocolVersion"], LATEST_LEGACY, "{wire:?} {asked:?}");
             // The session works, in the revision that was named.
             client.revision = Some(LATEST_LEGACY);
@@ -51,12 +52,13 @@ async fn life_07_end_of_input_ends_the_process_and_what_runs() {
         }
         let running = client.begin("tools/call", long_countdown()).await;
         client.next("notifications/progress").await;
-        let ready = client.begin("tools/call", json!({"name": "echo", "arguments": {"message": "owed"}})).await;
+        let ready =
+            client.begin("tools/call", json!({"name": "echo", "arguments": {"message": "owed"}})).await;
         client.close_input();
         assert_eq!(client.reply(&ready).await.said(), "owed", "{era}: what is ready is still answered");
         assert_eq!(client.exit().await, Some(0), "{era}");
-        let answered = client.leftovers().iter().any(|a| matches!(a, Arrival::Message(_, m, _) if m["id"] == running));
+        let answered =
+            client.leftovers().iter().any(|a| matches!(a, Arrival::Message(_, m, _) if m["id"] == running));
         assert!(!answered, "{era}: what was cancelled is not answered");
     }
-
 }

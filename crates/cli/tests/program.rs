@@ -148,11 +148,11 @@ async fn a_configuration_that_cannot_be_read_is_one_line_with_its_place_and_exit
         ("{\"mcpServers\": {\"x\": []}}", &["\"x\" must be an object"]),
         ("{\"mcpServers\": {\"x\": {\"args\": []}}}", &["\"x\" has neither a \"command\" nor a \"url\""]),
         ("{\"mcpServers\": {\"x\": {\"command\": 1}}}", &["\"command\" must be a text"]),
-        ("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}", &["\"args\" must hold texts only"]),
         (
-            "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"K\": 1}}}}",
-            &["\"K\" must be a text"],
+            "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}",
+            &["\"args\" must hold texts only"],
         ),
+        ("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"K\": 1}}}}", &["\"K\" must be a text"]),
         ("{\"mcpServers\": {\"x\": {\"url\": 1}}}", &["\"url\" must be a text"]),
     ] {
         let config = Config::text(text);
@@ -210,9 +210,10 @@ async fn what_is_no_server_s_url_is_wrong_usage_and_what_cannot_be_reached_is_ex
         complains(&["list", url], 2, &["cannot use the URL", url]).await;
         complains(&["call", url, "add"], 2, &["cannot use the URL", url]).await;
     }
-    // A port that was free a moment ago.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{free}/mcp");
+    // A port that is taken, so that nobody else gets it, but not listened on.
+    let deaf = tokio::net::TcpSocket::new_v4().unwrap();
+    deaf.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/mcp", deaf.local_addr().unwrap());
     complains(&["list", &url], 3, &["cannot reach", &url, "refused"]).await;
     complains(&["call", &url, "add", "a=1"], 3, &["cannot reach", &url]).await;
     complains(&["list", "--", "/nonexistent/program"], 3, &["cannot start", "/nonexistent/program"]).await;

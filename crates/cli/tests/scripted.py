@@ -51,7 +51,7 @@ def options():
     parser.add_argument("--bom", action="store_true", help="a byte order mark before everything")
     parser.add_argument("--crlf", action="store_true", help="Windows line ends")
     parser.add_argument("--rubbish", action="store_true", help="rubbish before every message")
-    parser.add_argument("--flood", type=int, help="a line of so many bytes before every message")
+    parser.add_argument("--flood", type=int, help="a line of so many bytes before the answer to a call")
     parser.add_argument("--slow", type=float, default=0, help="seconds before anything is read")
     parser.add_argument("--pages", help="cursors of the lists: a page of one entry each, and the last one after them")
     parser.add_argument("--untold", action="store_true", help="do not declare that lists may change")
@@ -86,8 +86,6 @@ class Server:
             begin += (args.banner.encode() + newline) if args.banner else b""
         if args.rubbish:
             begin += b"".join(line + newline for line in RUBBISH)
-        if args.flood:
-            begin += b"x" * args.flood + newline
         self.wrote = True
         self.out.write(begin + text.encode() + (newline if end is None else end))
         self.out.flush()
@@ -266,6 +264,7 @@ class Server:
         self.send(method="notifications/subscriptions/acknowledged", params=told)
 
     def on_tools_call(self, id, params, line):
+        self.out.write(b"x" * self.args.flood + b"\n" if self.args.flood else b"")
         tool = getattr(self, "tool_" + params["name"], None)
         if tool is None or params["name"] not in TOOLS:
             self.text(id, line)

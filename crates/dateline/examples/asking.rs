@@ -21,7 +21,8 @@ async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::new("asking", "1.0.0").tool(Tool::new("delete", "Deletes a file.", delete)).build()?;
+    let server =
+        Server::new("asking", "1.0.0").tool(Tool::new("delete", "Deletes a file.", delete)).build()?;
     match std::env::args().nth(1) {
         None => dateline::stdio(server).await?,
         Some(address) => {

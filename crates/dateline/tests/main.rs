@@ -108,7 +108,8 @@ async fn a_result_that_does_not_fit_its_schema_is_the_servers_fault() {
 
 #[tokio::test]
 async fn a_client_that_sends_too_slowly_is_sent_away_and_holds_nobody_up() {
-    let server = Server::new("slow", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build().unwrap();
+    let server =
+        Server::new("slow", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build().unwrap();
     let options = HttpOptions { body_timeout: Duration::from_millis(50), ..HttpOptions::default() };
     let url = serve(server, options).await;
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
@@ -177,7 +178,10 @@ fn a_wrong_definition_is_named_before_anybody_is_served() {
     let tool = |name: &str| Tool::new(name, "Does nothing.", || async {});
     assert!(build(tool("no spaces")).contains("no spaces"));
     assert!(build(tool("x").input(&json!({"type": "string"}))).contains("object"));
-    assert!(build(tool("x").input(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}))).contains("x"));
+    assert!(
+        build(tool("x").input(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}})))
+            .contains("x")
+    );
     let annotated = json!({"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}});
     assert!(build(tool("x").input(&annotated)).contains("x-mcp-header"));
     let remote = json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/schema"}}});

@@ -118,7 +118,9 @@ impl Catalog {
                 catalog.resources.push(entry.clone());
             }
             for entry in upstream.listed(Method::ResourcesTemplatesList).iter() {
-                let Some(source) = entry.object().ok().and_then(|object| object.string("uriTemplate")) else { continue };
+                let Some(source) = entry.object().ok().and_then(|object| object.string("uriTemplate")) else {
+                    continue;
+                };
                 match Template::new(&source) {
                     Ok(template) => catalog.patterns.push((template, Arc::clone(upstream))),
                     Err(why) => tracing::debug!(server = name, %why, "a template is listed, but not matched"),
@@ -132,7 +134,10 @@ impl Catalog {
     /// Whose resource a URI is: the server that lists it, else the first whose template fits.
     pub(crate) fn owner(&self, uri: &str) -> Option<Arc<Upstream>> {
         self.owners.get(uri).cloned().or_else(|| {
-            self.patterns.iter().find(|(template, _)| template.matches(uri).is_some()).map(|(_, u)| Arc::clone(u))
+            self.patterns
+                .iter()
+                .find(|(template, _)| template.matches(uri).is_some())
+                .map(|(_, u)| Arc::clone(u))
         })
     }
 

@@ -142,7 +142,8 @@ impl Gateway {
 
     /// Ends all servers, programs in the order of the specification.
     pub async fn close(&self) {
-        let upstreams = std::mem::take(&mut *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner));
+        let upstreams =
+            std::mem::take(&mut *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner));
         upstreams.iter().for_each(|upstream| upstream.end());
         join_all(upstreams.iter().map(|upstream| upstream.ended())).await;
     }

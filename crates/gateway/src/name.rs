@@ -20,7 +20,11 @@ pub(crate) struct Candidate<'a> {
 ///
 /// `absent` are names of servers that are not there now: they collide all the same, so that a server that comes or
 /// goes does not rename the tools of another.
-pub(crate) fn exposed(candidates: &[Candidate<'_>], absent: &[(String, String)], prefix: Prefix) -> Vec<Option<String>> {
+pub(crate) fn exposed(
+    candidates: &[Candidate<'_>],
+    absent: &[(String, String)],
+    prefix: Prefix,
+) -> Vec<Option<String>> {
     let mut servers: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for Candidate { server, name } in candidates {
         servers.entry(name).or_default().insert(server);
@@ -115,7 +119,8 @@ impl Known {
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         // Written beside it and put in its place: a reader never sees half of it.
         let beside = path.with_extension("new");
-        let written = folder.and_then(|()| std::fs::write(&beside, text)).and_then(|()| std::fs::rename(&beside, path));
+        let written =
+            folder.and_then(|()| std::fs::write(&beside, text)).and_then(|()| std::fs::rename(&beside, path));
         if let Err(error) = written {
             tracing::debug!(%error, "the names of tools cannot be remembered for the next start");
         }
@@ -140,7 +145,10 @@ mod tests {
     fn a_name_is_changed_only_where_it_collides_or_is_not_legal() {
         let collision = |pairs: &[(&str, &str)]| names(pairs, &[], Prefix::Collision);
         assert_eq!(collision(&[("a", "echo"), ("b", "add")]), shown(&["echo", "add"]));
-        assert_eq!(collision(&[("a", "echo"), ("b", "echo"), ("b", "add")]), shown(&["a_echo", "b_echo", "add"]));
+        assert_eq!(
+            collision(&[("a", "echo"), ("b", "echo"), ("b", "add")]),
+            shown(&["a_echo", "b_echo", "add"])
+        );
         assert_eq!(collision(&[("a", "x/y z")]), shown(&["x_y_z"]));
     }
 

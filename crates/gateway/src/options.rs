@@ -150,7 +150,8 @@ impl ServerOptions {
 
     /// Whether a tool of this name is shown.
     pub(crate) fn shows(&self, tool: &str) -> bool {
-        (self.allow.is_empty() || self.allow.iter().any(|p| p.matches(tool))) && !self.deny.iter().any(|p| p.matches(tool))
+        (self.allow.is_empty() || self.allow.iter().any(|p| p.matches(tool)))
+            && !self.deny.iter().any(|p| p.matches(tool))
     }
 }
 

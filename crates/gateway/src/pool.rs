@@ -22,7 +22,13 @@ pub(crate) struct Lease(pub(crate) Arc<Instance>);
 
 impl Instance {
     pub(crate) fn new(id: u64, service: Arc<dyn Service>, client: Option<Client>) -> Arc<Instance> {
-        Arc::new(Instance { id, service, client, busy: AtomicUsize::new(0), used: Mutex::new(Instant::now()) })
+        Arc::new(Instance {
+            id,
+            service,
+            client,
+            busy: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+        })
     }
 
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {

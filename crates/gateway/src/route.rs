@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::stream::{self, StreamExt as _};
 use proto::{
-    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level, Listening,
-    Mirror, Object, Peer, Principal, Raw, Rejection, Request, Service,
+    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level,
+    Listening, Mirror, Object, Peer, Principal, Raw, Rejection, Request, Service,
 };
 use serde::{Deserialize, Serialize};
 use server::seal::purpose;
@@ -103,7 +103,8 @@ impl Gateway {
             State::Down(why) | State::Failed(why) => why,
             State::Up | State::Idle => return,
         };
-        let said = format!("{} of the server {} are missing: {why}", request.method.wire(), upstream.options.name);
+        let said =
+            format!("{} of the server {} are missing: {why}", request.method.wire(), upstream.options.name);
         let params = Object::new()
             .with("level", Level::Warning.as_str())
             .with("logger", "dateline")
@@ -133,7 +134,11 @@ impl Gateway {
             State::Down(_) | State::Failed(_) => Some(format!("{} is not running", upstream.options.name)),
         };
         let absent: Vec<_> = self.upstreams().iter().filter_map(absent).collect();
-        if absent.is_empty() { String::new() } else { format!(" (the server {})", absent.join("; the server ")) }
+        if absent.is_empty() {
+            String::new()
+        } else {
+            format!(" (the server {})", absent.join("; the server "))
+        }
     }
 
     async fn complete(&self, mut request: Request) -> Result<Answer, Rejection> {
@@ -154,7 +159,9 @@ impl Gateway {
                 owner.ok_or_else(|| Rejection::Params(format!("there is no resource template {uri:?}")))?
             }
             _ => {
-                return Err(Rejection::Params("\"ref\" must have the type ref/prompt or ref/resource".into()));
+                return Err(Rejection::Params(
+                    "\"ref\" must have the type ref/prompt or ref/resource".into(),
+                ));
             }
         };
         let lease = owner.lease().await?;
@@ -207,7 +214,8 @@ impl Gateway {
                     state: state.map(|raw| raw.as_str().to_owned()),
                 };
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
-                let sealed = sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+                let sealed =
+                    sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
                 Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
             }
             complete @ Answer::Complete(_) => Ok(complete),
@@ -222,7 +230,8 @@ impl Gateway {
         bound: &str,
         principal: &Principal,
     ) -> Result<Held, Rejection> {
-        let wrong = || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+        let wrong =
+            || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
         let sealed = answers.state.as_ref().and_then(Raw::string).ok_or_else(wrong)?;
         let held: Held = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
         if held.upstream != upstream.options.name {
@@ -251,8 +260,12 @@ impl Gateway {
         let catalog = self.catalog();
         let named = |by: &str| request.params.string(by);
         match request.method {
-            Method::ToolsCall => catalog.tools.route(&named("name")?).map(|route| Arc::clone(&route.upstream)),
-            Method::PromptsGet => catalog.prompts.route(&named("name")?).map(|route| Arc::clone(&route.upstream)),
+            Method::ToolsCall => {
+                catalog.tools.route(&named("name")?).map(|route| Arc::clone(&route.upstream))
+            }
+            Method::PromptsGet => {
+                catalog.prompts.route(&named("name")?).map(|route| Arc::clone(&route.upstream))
+            }
             Method::ResourcesRead => catalog.owner(&named("uri")?),
             _ => None,
         }
@@ -265,7 +278,8 @@ impl Gateway {
         let catalog = self.catalog();
         let mut honoured = Filter { uris: Vec::new(), ..filter.clone() };
         for upstream in self.upstreams().iter() {
-            let theirs = |uri: &&ByteString| catalog.owner(uri).is_some_and(|owner| Arc::ptr_eq(&owner, upstream));
+            let theirs =
+                |uri: &&ByteString| catalog.owner(uri).is_some_and(|owner| Arc::ptr_eq(&owner, upstream));
             let uris: Vec<_> = filter.uris.iter().filter(theirs).cloned().collect();
             if uris.is_empty() {
                 continue;

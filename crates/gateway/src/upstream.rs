@@ -13,11 +13,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transport::client::{Client, Settings, Stderr};
 
+use crate::Gateway;
 use crate::logs::Logs;
 use crate::options::{ServerOptions, Target};
 use crate::pool::{self, Instance, Lease};
 use crate::status::{Report, State};
-use crate::Gateway;
 
 /// The first and the longest pause before a server is started again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
@@ -197,10 +197,12 @@ impl Upstream {
             State::Starting | State::Idle => {
                 Err(Rejection::Internal(format!("the server {name} is still starting")))
             }
-            State::Down(why) => {
-                Err(Rejection::Internal(format!("the server {name} is not running, and is tried again: {why}")))
+            State::Down(why) => Err(Rejection::Internal(format!(
+                "the server {name} is not running, and is tried again: {why}"
+            ))),
+            State::Failed(why) => {
+                Err(Rejection::Internal(format!("the server {name} is not running: {why}")))
             }
-            State::Failed(why) => Err(Rejection::Internal(format!("the server {name} is not running: {why}"))),
         }
     }
 
@@ -295,7 +297,9 @@ impl Upstream {
         let entries = match tokio::time::timeout(LISTING, list_all(method, service)).await {
             _ if !offered => Vec::new(),
             Ok(Ok(entries)) => entries,
-            Ok(Err(Rejection::Passed { code, .. })) if code == spec::Code::MethodNotFound.number() => Vec::new(),
+            Ok(Err(Rejection::Passed { code, .. })) if code == spec::Code::MethodNotFound.number() => {
+                Vec::new()
+            }
             Ok(Err(why)) => {
                 complain(&why.to_string());
                 return false;
@@ -316,7 +320,8 @@ impl Upstream {
     pub(crate) fn report(&self) -> Report {
         let (state, since) = self.state.borrow().clone();
         let kept = self.kept();
-        let tools = kept.lists.get(&Method::ToolsList).map(|list| Arc::clone(&list.entries)).unwrap_or_default();
+        let tools =
+            kept.lists.get(&Method::ToolsList).map(|list| Arc::clone(&list.entries)).unwrap_or_default();
         let shown = tools.iter().filter_map(|tool| tool.object().ok()?.string("name"));
         Report {
             name: self.options.name.clone(),
@@ -342,9 +347,13 @@ impl Upstream {
         let mut kept = self.kept();
         let mut taken = Vec::new();
         while kept.instances.len() > pool.min {
-            let idle = |instance: &Arc<Instance>| instance.unused_since().is_some_and(|since| since.elapsed() > pool.idle);
+            let idle = |instance: &Arc<Instance>| {
+                instance.unused_since().is_some_and(|since| since.elapsed() > pool.idle)
+            };
             // From the end: the first one is watched, and goes last.
-            let Some(at) = kept.instances.iter().rposition(idle).filter(|at| *at > 0 || kept.instances.len() == 1) else {
+            let Some(at) =
+                kept.instances.iter().rposition(idle).filter(|at| *at > 0 || kept.instances.len() == 1)
+            else {
                 break;
             };
             taken.push(kept.instances.remove(at));
@@ -394,7 +403,9 @@ pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
         let given_up = failures >= ATTEMPTS;
         upstream.kept().lists.clear();
         upstream.set(match given_up {
-            true => State::Failed(format!("{why} (given up after {failures} attempts; it is tried again on reload)")),
+            true => State::Failed(format!(
+                "{why} (given up after {failures} attempts; it is tried again on reload)"
+            )),
             false => State::Down(why),
         });
         gateway.changed();
@@ -454,7 +465,9 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
         match first.service.listen(filter, Peer::ours()).await {
             Ok(listening) => changes = Some(listening.changes),
             Err(why) => {
-                upstream.logs.warn(&upstream.options.name, &format!("dateline: changes cannot be watched: {why}"));
+                upstream
+                    .logs
+                    .warn(&upstream.options.name, &format!("dateline: changes cannot be watched: {why}"));
             }
         }
     }

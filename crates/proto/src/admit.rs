@@ -187,9 +187,14 @@ pub(crate) fn interim(interim: &Interim, method: Method, peer: &Peer) -> Result<
 }
 
 /// Whether one more request may be under way, under this id.
-pub(crate) fn room<'a>(id: &Id, mut running: impl ExactSizeIterator<Item = &'a Id>, limits: &Limits) -> Result<(), Rejection> {
+pub(crate) fn room<'a>(
+    id: &Id,
+    mut running: impl ExactSizeIterator<Item = &'a Id>,
+    limits: &Limits,
+) -> Result<(), Rejection> {
     if running.len() >= limits.calls {
-        let why = format!("{} requests are under way, which is the limit; wait for some to end", limits.calls);
+        let why =
+            format!("{} requests are under way, which is the limit; wait for some to end", limits.calls);
         return Err(Rejection::Internal(why));
     }
     if running.any(|other| other == id) {

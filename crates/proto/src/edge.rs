@@ -148,7 +148,8 @@ impl Pipe {
 
     fn modern(&mut self, call: &wire::Call) -> Vec<Output> {
         let rules = Revision::LATEST_MODERN.rules();
-        if let Err(rejection) = admit::room(&call.id, self.modern.values().map(Call::id), &self.served.limits) {
+        if let Err(rejection) = admit::room(&call.id, self.modern.values().map(Call::id), &self.served.limits)
+        {
             return vec![Output::Reply(refuse(&call.id, &rejection, rules))];
         }
         let opened = Call::open(call, None, &self.served, &Principal::local());

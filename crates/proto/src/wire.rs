@@ -29,7 +29,8 @@ impl Id {
         let text = raw.as_str();
         let digits = text.strip_prefix('-').unwrap_or(text);
         let integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        let meant = || text.contains('\\').then(|| raw.string().map(|text| format!("\"{text}\"").into())).flatten();
+        let meant =
+            || text.contains('\\').then(|| raw.string().map(|text| format!("\"{text}\"").into())).flatten();
         (integer || text.starts_with('"')).then(|| Id { sent: text.into(), meant: meant() })
     }
 

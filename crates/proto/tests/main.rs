@@ -9,8 +9,9 @@ use proto::edge::{Output, Pipe, Served};
 use proto::upstream::{self, Edge, Introduction};
 use proto::wire::{self, Limits};
 use proto::{
-    Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event, Filter, Interim,
-    Level, Listening, Object, Peer, Raw, Rejection, Request, Service, legacy, modern, project,
+    Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event,
+    Filter, Interim, Level, Listening, Object, Peer, Raw, Rejection, Request, Service, legacy, modern,
+    project,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question, Revision, Revisions};
@@ -48,8 +49,11 @@ fn parsed(bytes: &Bytes) -> Value {
 }
 
 fn pipe() -> Pipe {
-    let served =
-        Served { service: Arc::new(Stub), revisions: Revisions::ALL, limits: Limits { calls: 3, ..Limits::default() } };
+    let served = Served {
+        service: Arc::new(Stub),
+        revisions: Revisions::ALL,
+        limits: Limits { calls: 3, ..Limits::default() },
+    };
     Pipe::new(Arc::new(served))
 }
 
@@ -86,7 +90,10 @@ fn ask(question: Question, params: &Value) -> Ask {
 }
 
 fn form() -> Ask {
-    ask(Question::Elicit, &json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}))
+    ask(
+        Question::Elicit,
+        &json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}),
+    )
 }
 
 fn interim(questions: Vec<(&'static str, Ask)>) -> Result<Answer, Rejection> {
@@ -99,14 +106,19 @@ fn a_session_asks_on_the_wire_and_calls_again_with_all_answers() {
     let mut pipe = session("2025-06-18", &json!({"elicitation": {}, "roots": {}}));
     let (key, request) = started(&call(&mut pipe, 7, &json!({})));
     assert!(request.answers.is_none());
-    let asked = sent(&pipe.answered(key, interim(vec![("a", form()), ("b", ask(Question::ListRoots, &json!({})))])));
+    let asked =
+        sent(&pipe.answered(key, interim(vec![("a", form()), ("b", ask(Question::ListRoots, &json!({})))])));
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0]["method"], "elicitation/create");
     assert!(asked[0]["params"].get("mode").is_none(), "2025-06-18 knows no modes");
     assert_eq!(asked[1]["method"], "roots/list");
-    let answer = |of: &Value, result: Value| bytes(&json!({"jsonrpc": "2.0", "id": of["id"], "result": result}));
+    let answer =
+        |of: &Value, result: Value| bytes(&json!({"jsonrpc": "2.0", "id": of["id"], "result": result}));
     assert!(pipe.receive(answer(&asked[1], json!({"roots": []}))).is_empty(), "one answer is still missing");
-    assert!(pipe.receive(answer(&json!({"id": 99}), json!({}))).is_empty(), "an answer to nothing is ignored");
+    assert!(
+        pipe.receive(answer(&json!({"id": 99}), json!({}))).is_empty(),
+        "an answer to nothing is ignored"
+    );
     let (again, request) = started(&pipe.receive(answer(&asked[0], json!({"action": "decline"}))));
     assert_eq!(again, key);
     let answers = request.answers.unwrap();
@@ -122,7 +134,8 @@ fn a_cancelled_call_takes_its_questions_back_and_is_not_answered() {
     let mut pipe = session("2025-11-25", &json!({"elicitation": {}}));
     let (key, _) = started(&call(&mut pipe, 1, &json!({})));
     let asked = sent(&pipe.answered(key, interim(vec![("a", form())])));
-    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     let outputs = pipe.receive(bytes(&cancelled));
     assert!(outputs.iter().any(|o| matches!(o, Output::Drop(k) if *k == key)));
     assert_eq!(sent(&outputs)[0]["params"]["requestId"], asked[0]["id"]);
@@ -138,9 +151,19 @@ fn what_the_client_did_not_declare_is_not_asked() {
         ("2025-06-18", json!({"elicitation": {}}), form(), true),
         ("2025-03-26", json!({"elicitation": {}}), form(), false),
         ("2025-11-25", json!({"elicitation": {"url": {}}}), form(), false),
-        ("2025-11-25", json!({"elicitation": {}}), ask(Question::Elicit, &json!({"mode": "url", "url": "x"})), false),
+        (
+            "2025-11-25",
+            json!({"elicitation": {}}),
+            ask(Question::Elicit, &json!({"mode": "url", "url": "x"})),
+            false,
+        ),
         ("2025-11-25", json!({"sampling": {}}), ask(Question::Sample, &json!({"tools": []})), false),
-        ("2025-11-25", json!({"sampling": {"tools": {}}}), ask(Question::Sample, &json!({"tools": []})), true),
+        (
+            "2025-11-25",
+            json!({"sampling": {"tools": {}}}),
+            ask(Question::Sample, &json!({"tools": []})),
+            true,
+        ),
     ] {
         let mut pipe = session(revision, &capabilities);
         let (key, _) = started(&call(&mut pipe, 1, &json!({})));
@@ -168,7 +191,9 @@ fn ids_under_way_are_not_taken_twice_and_their_number_is_limited() {
 #[test]
 fn a_subscription_tells_until_it_is_ended() {
     let mut pipe = session("2025-06-18", &json!({}));
-    let request = |id: u64, method: &str| bytes(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "u"}}));
+    let request = |id: u64, method: &str| {
+        bytes(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "u"}}))
+    };
     let outputs = pipe.receive(request(1, "resources/subscribe"));
     let [Output::Listen(key, filter, _)] = &outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(filter.uris, ["u"]);
@@ -212,7 +237,10 @@ fn a_modern_upstream_gets_the_peer_in_each_request_and_its_own_state_back() {
     let mut edge = modern_edge();
     let mut request = tool_call(peer(&json!({"sampling": {}, "extensions": {"a/b": {}}})));
     request.answers = Some(Answers {
-        responses: vec![("k".into(), Ok(Raw::literal("{\"a\":1.0}"))), ("bad".into(), Err(Raw::literal("{}")))],
+        responses: vec![
+            ("k".into(), Ok(Raw::literal("{\"a\":1.0}"))),
+            ("bad".into(), Err(Raw::literal("{}"))),
+        ],
         state: Some(Raw::literal("\"s\\u0041\"")),
     });
     let outgoing = edge.call(20, &request);
@@ -258,7 +286,9 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
     edge.cancel(20, "");
     edge.call(21, &tool_call(peer(&json!({"roots": {}}))));
     let outputs = from_upstream(&mut edge, &question);
-    let [upstream::Output::Answered(21, Ok(Answer::InputRequired(interim)))] = &outputs[..] else { panic!("{outputs:?}") };
+    let [upstream::Output::Answered(21, Ok(Answer::InputRequired(interim)))] = &outputs[..] else {
+        panic!("{outputs:?}")
+    };
     let key = interim.questions[0].0.clone();
     let answers = Answers { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
     let sent = edge.answer(21, answers).unwrap();

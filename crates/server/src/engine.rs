@@ -20,8 +20,8 @@ use crate::error::{Error, Kind, Result};
 use crate::list;
 use crate::prompt::Prompt;
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
-use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
 use crate::schema::value_of;
+use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
 use crate::tool::{self, Tool};
 
 /// How long a client may take to answer a question.

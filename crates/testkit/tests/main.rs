@@ -25,7 +25,10 @@ fn dependencies(metadata: &Value, name: &str) -> BTreeSet<String> {
     let packages = metadata["packages"].as_array().expect("packages");
     let package = packages.iter().find(|p| p["name"] == name).unwrap_or_else(|| panic!("no crate {name}"));
     let dependencies = package["dependencies"].as_array().expect("dependencies").iter();
-    dependencies.filter(|d| d["kind"].is_null()).map(|d| d["name"].as_str().expect("a name").to_owned()).collect()
+    dependencies
+        .filter(|d| d["kind"].is_null())
+        .map(|d| d["name"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 /// The source files of a crate.
@@ -48,7 +51,10 @@ fn sources(name: &str) -> Vec<(PathBuf, String)> {
 
 /// The lines of code, without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")).map(|(at, line)| (at + 1, line))
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .map(|(at, line)| (at + 1, line))
 }
 
 #[test]
@@ -69,8 +75,10 @@ fn the_arrows_between_crates_do_not_turn_round() {
     let ours = metadata["packages"].as_array().expect("packages").len();
     assert_eq!(ours, allowed.len(), "a crate that this test does not know");
     for (name, may) in allowed {
-        let may: BTreeSet<String> =
-            may.iter().map(|m| if *m == "dateline" { (*m).to_owned() } else { format!("dateline-{m}") }).collect();
+        let may: BTreeSet<String> = may
+            .iter()
+            .map(|m| if *m == "dateline" { (*m).to_owned() } else { format!("dateline-{m}") })
+            .collect();
         let has: BTreeSet<String> =
             dependencies(&metadata, name).into_iter().filter(|d| d.starts_with("dateline")).collect();
         assert!(has.is_subset(&may), "{name} depends on {:?}", has.difference(&may));
@@ -82,14 +90,24 @@ fn spec_has_no_dependencies_and_proto_no_io_clock_randomness_or_runtime() {
     let metadata = metadata();
     assert_eq!(dependencies(&metadata, "dateline-spec"), BTreeSet::new());
     let known = [
-        "async-channel", "base64", "bytes", "bytestring", "dateline-spec", "futures-util", "http", "serde",
-        "serde_json", "thiserror",
+        "async-channel",
+        "base64",
+        "bytes",
+        "bytestring",
+        "dateline-spec",
+        "futures-util",
+        "http",
+        "serde",
+        "serde_json",
+        "thiserror",
     ];
     assert_eq!(dependencies(&metadata, "dateline-proto"), known.map(str::to_owned).into());
     for name in ["spec", "proto"] {
         for (path, text) in sources(name) {
             for (at, line) in code(&text) {
-                for banned in ["std::fs", "std::net", "std::io", "std::process", "Instant", "SystemTime", "std::thread"] {
+                for banned in
+                    ["std::fs", "std::net", "std::io", "std::process", "Instant", "SystemTime", "std::thread"]
+                {
                     assert!(!line.contains(banned), "{}:{at}: {banned}", path.display());
                 }
             }

@@ -306,9 +306,10 @@ impl Shared {
             let send = self.dispatch(&mut state, outputs);
             return Ok(Begun { under: Under::new(self, key), answer, send, outgoing: None });
         }
-        let refused = request.answers.iter().flat_map(|a| &a.responses).find_map(|(name, outcome)| {
-            outcome.as_ref().err().map(|error| (name, Rejection::passed(error)))
-        });
+        let refused =
+            request.answers.iter().flat_map(|a| &a.responses).find_map(|(name, outcome)| {
+                outcome.as_ref().err().map(|error| (name, Rejection::passed(error)))
+            });
         if let Some((name, said)) = refused {
             // A modern server has no form for an answer that is an error; it would ask for ever.
             return Err(Rejection::Internal(format!("the client could not answer {name}: {said}")));

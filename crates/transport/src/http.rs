@@ -88,7 +88,13 @@ impl App {
 /// The MCP endpoint at `path`, to be served by [`serve`] or merged into an application. When `shutdown` is
 /// cancelled its listens end in good order.
 pub fn router(path: &str, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
-    let app = Arc::new(App { served, options, sessions: Mutex::default(), swept: Mutex::new(Instant::now()), shutdown });
+    let app = Arc::new(App {
+        served,
+        options,
+        sessions: Mutex::default(),
+        swept: Mutex::new(Instant::now()),
+        shutdown,
+    });
     Router::new().route(path, axum::routing::any(endpoint)).with_state(app)
 }
 

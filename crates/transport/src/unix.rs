@@ -23,7 +23,8 @@ pub async fn get(
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
     tokio::spawn(connection);
     let request = Request::get(uri).header(header::HOST, "localhost").body(Empty::<Bytes>::new());
-    let response = sender.send_request(request.map_err(|e| e.to_string())?).await.map_err(|e| e.to_string())?;
+    let response =
+        sender.send_request(request.map_err(|e| e.to_string())?).await.map_err(|e| e.to_string())?;
     let status = response.status();
     let body = BodyStream::new(response.into_body().map_err(|e| e.to_string()));
     let data = body.filter_map(|frame| frame.map(|frame| frame.into_data().ok()).transpose());

@@ -46,7 +46,9 @@ pub(crate) fn add(path: &Path, entries: &[(String, Entry)]) -> Result<(), String
     change(path, |servers| {
         for (name, entry) in entries {
             if servers.get(name).is_some() {
-                return Err(format!("there is a server {name:?} already; remove it first, or choose another name"));
+                return Err(format!(
+                    "there is a server {name:?} already; remove it first, or choose another name"
+                ));
             }
             servers.append(name, entry.value());
         }
@@ -75,11 +77,15 @@ fn change(
 ) -> Result<(), String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "{\n  \"mcpServers\": {}\n}\n".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "{\n  \"mcpServers\": {}\n}\n".to_owned()
+        }
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
-    let root = CstRootNode::parse(&text, &ParseOptions::default()).map_err(|e| format!("{}: {e}", path.display()))?;
-    let object = root.object_value_or_create().ok_or_else(|| format!("{} holds no object", path.display()))?;
+    let root = CstRootNode::parse(&text, &ParseOptions::default())
+        .map_err(|e| format!("{}: {e}", path.display()))?;
+    let object =
+        root.object_value_or_create().ok_or_else(|| format!("{} holds no object", path.display()))?;
     let servers = object
         .object_value_or_create("mcpServers")
         .ok_or_else(|| format!("\"mcpServers\" in {} is no object", path.display()))?;
@@ -100,8 +106,16 @@ mod tests {
     #[test]
     fn comments_stay_and_what_was_added_can_be_removed() {
         let path = std::env::temp_dir().join(format!("dateline-edit-{}.json", std::process::id()));
-        std::fs::write(&path, "{\n  // keep me\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n").unwrap();
-        let entry = Entry::Program { command: "npx".into(), args: vec!["-y".into()], env: vec![("K".into(), "v".into())] };
+        std::fs::write(
+            &path,
+            "{\n  // keep me\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n",
+        )
+        .unwrap();
+        let entry = Entry::Program {
+            command: "npx".into(),
+            args: vec!["-y".into()],
+            env: vec![("K".into(), "v".into())],
+        };
         add(&path, &[("b".into(), entry.clone())]).unwrap();
         assert!(add(&path, &[("b".into(), entry)]).unwrap_err().contains("already"));
         let text = std::fs::read_to_string(&path).unwrap();

@@ -35,11 +35,18 @@ fn places() -> Vec<(&'static str, &'static str, Form)> {
     vec![
         (
             "Claude Desktop",
-            pick("Library/Application Support/Claude/claude_desktop_config.json", ".config/Claude/claude_desktop_config.json"),
+            pick(
+                "Library/Application Support/Claude/claude_desktop_config.json",
+                ".config/Claude/claude_desktop_config.json",
+            ),
             Form::Json,
         ),
         ("Claude Code", ".claude.json", Form::Json),
-        ("VS Code", pick("Library/Application Support/Code/User/mcp.json", ".config/Code/User/mcp.json"), Form::Json),
+        (
+            "VS Code",
+            pick("Library/Application Support/Code/User/mcp.json", ".config/Code/User/mcp.json"),
+            Form::Json,
+        ),
         ("Cursor", ".cursor/mcp.json", Form::Json),
         ("Windsurf", ".codeium/windsurf/mcp_config.json", Form::Json),
         ("Codex", ".codex/config.toml", Form::Toml("mcp_servers")),
@@ -121,8 +128,14 @@ mod tests {
         };
         write(".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${SECRET}"}}}}"#);
         write(".claude.json", r#"{"numStartups": 3}"#);
-        write(".codex/config.toml", "model = \"m\"\n[mcp_servers.b]\ncommand = \"y\"\nargs = [\"z\"]\n[mcp_servers.b.env]\nK = \"v\"\n");
-        write(".gemini/settings.json", r#"{"mcpServers": {"c": {"httpUrl": "https://h/mcp"}}, "theme": "x"}"#);
+        write(
+            ".codex/config.toml",
+            "model = \"m\"\n[mcp_servers.b]\ncommand = \"y\"\nargs = [\"z\"]\n[mcp_servers.b.env]\nK = \"v\"\n",
+        );
+        write(
+            ".gemini/settings.json",
+            r#"{"mcpServers": {"c": {"httpUrl": "https://h/mcp"}}, "theme": "x"}"#,
+        );
         write(".config/zed/settings.json", "{ oops");
         let (found, troubles) = on_this_machine(&home);
         std::fs::remove_dir_all(&home).unwrap();

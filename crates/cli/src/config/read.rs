@@ -32,7 +32,8 @@ const SERVERS: &[&str] = &["mcpServers", "servers", "context_servers"];
 const OURS: &str = "dateline";
 
 /// Keys beside the servers that other programs use; they mean nothing here.
-const ELSEWHERE: &[&str] = &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "scale", "theme"];
+const ELSEWHERE: &[&str] =
+    &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "scale", "theme"];
 /// Keys of a server that mean something here.
 const OF_A_SERVER: &[&str] = &[
     "command",
@@ -97,7 +98,11 @@ pub(crate) fn read(text: &str, env: Env<'_>) -> Result<(Options, Vec<Warning>), 
     let mut reader = Reader { text, env, warnings: Vec::new() };
     let root = match &parsed.value {
         Some(Value::Object(root)) => root,
-        _ => return Err("1: the configuration must be an object: {\"mcpServers\": {NAME: {\"command\": …}}}".into()),
+        _ => {
+            return Err(
+                "1: the configuration must be an object: {\"mcpServers\": {NAME: {\"command\": …}}}".into()
+            );
+        }
     };
     let options = reader.root(root)?;
     Ok((options, reader.warnings))
@@ -140,7 +145,9 @@ impl Reader<'_> {
                     for entry in &self.object(property)?.properties {
                         if let Some(server) = self.server(entry)? {
                             if options.servers.iter().any(|other: &ServerOptions| other.name == server.name) {
-                                return Err(self.wrong(entry, "stands twice: a server's name must be the only one"));
+                                return Err(
+                                    self.wrong(entry, "stands twice: a server's name must be the only one")
+                                );
                             }
                             options.servers.push(server);
                         }
@@ -223,7 +230,10 @@ impl Reader<'_> {
                         "collision" => Prefix::Collision,
                         "none" => Prefix::None,
                         other => {
-                            return Err(self.wrong(property, format!("is {other:?}; it is one of always, collision and none")));
+                            return Err(self.wrong(
+                                property,
+                                format!("is {other:?}; it is one of always, collision and none"),
+                            ));
                         }
                     };
                 }
@@ -240,7 +250,9 @@ impl Reader<'_> {
                 }
                 name => {
                     let known: &[&[&str]] = &[&["prefix", "servers"]];
-                    return Err(self.wrong(property, format!("is not known in \"{OURS}\"{}", nearest(name, known))));
+                    return Err(
+                        self.wrong(property, format!("is not known in \"{OURS}\"{}", nearest(name, known)))
+                    );
                 }
             }
         }
@@ -374,9 +386,13 @@ struct Entry {
 impl Entry {
     fn target(&mut self, name: &str) -> Result<Target, String> {
         match (self.command.take(), self.url.take()) {
-            (Some(_), Some(_)) => Err("has both a \"command\" and a \"url\"; it can be only one of them".into()),
+            (Some(_), Some(_)) => {
+                Err("has both a \"command\" and a \"url\"; it can be only one of them".into())
+            }
             (None, None) => Err("has neither a \"command\" nor a \"url\"".into()),
-            (None, Some(url)) => Ok(Target::Remote(Remote { url, headers: std::mem::take(&mut self.headers) })),
+            (None, Some(url)) => {
+                Ok(Target::Remote(Remote { url, headers: std::mem::take(&mut self.headers) }))
+            }
             (Some(command), None) => {
                 let mut env: HashMap<String, String> = match &self.env_file {
                     Some(file) => env_file(file)?,
@@ -392,7 +408,8 @@ impl Entry {
 
 /// Reads a file of `NAME=value` lines.
 fn env_file(path: &str) -> Result<HashMap<String, String>, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("has an \"envFile\" that cannot be read: {e}"))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("has an \"envFile\" that cannot be read: {e}"))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let entry = |line: &str| {
         let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
@@ -421,7 +438,9 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
         match name {
             "userHome" => out.push_str(&env("HOME").unwrap_or_default()),
             _ if name.starts_with("input:") => {
-                return Err(format!("asks for ${{{inside}}}, which only an editor can ask for; write ${{NAME}} and set NAME in the environment"));
+                return Err(format!(
+                    "asks for ${{{inside}}}, which only an editor can ask for; write ${{NAME}} and set NAME in the environment"
+                ));
             }
             // What is none of ours is somebody else's, such as a shell's.
             _ if name.is_empty() || !name.chars().all(plain) => {
@@ -433,7 +452,9 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
                 (Some(value), _) => out.push_str(&value),
                 (None, Some(default)) => out.push_str(default),
                 (None, None) => {
-                    return Err(format!("needs ${{{name}}}, which is not set in the environment; set it, or write ${{{name}:-default}}"));
+                    return Err(format!(
+                        "needs ${{{name}}}, which is not set in the environment; set it, or write ${{{name}:-default}}"
+                    ));
                 }
             },
         }
@@ -491,13 +512,19 @@ mod tests {
                 "inputs": [], "globalShortcut": "",
             }"#,
         );
-        assert_eq!(read.servers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["z", "far", "code", "zed"]);
+        assert_eq!(
+            read.servers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+            ["z", "far", "code", "zed"]
+        );
         let z = program(&read.servers[0]);
         assert_eq!((z.args.len(), z.env.len(), z.env["K"].as_str()), (2, 1, "value"));
         assert_eq!(z.cwd.as_deref(), Some(std::path::Path::new("/home/me/x")));
         let Target::Remote(far) = &read.servers[1].target else { panic!("no remote") };
         assert_eq!(far.headers, [("Authorization".to_owned(), "Bearer t".to_owned())]);
-        assert_eq!((program(&read.servers[3]).command.as_str(), program(&read.servers[3]).args.len()), ("p", 1));
+        assert_eq!(
+            (program(&read.servers[3]).command.as_str(), program(&read.servers[3]).args.len()),
+            ("p", 1)
+        );
     }
 
     #[test]
@@ -525,11 +552,17 @@ mod tests {
             ("{\"mcpServers\":\n {\"x\": {}}}", "2: \"x\" has neither a \"command\" nor a \"url\""),
             ("{\"mcpServers\": {\"x\": {\"command\": \"a\",\n \"url\": \"b\"}}}", "1: \"x\" has both"),
             ("{\"mcpServers\": {\"x\": {\n\"command\": 1}}}", "2: \"command\" must be a text"),
-            ("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}", "\"args\" must hold texts only"),
+            (
+                "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}",
+                "\"args\" must hold texts only",
+            ),
             ("{\"mcpServers\": {\"x\": {\"command\": \"${UNSET}\"}}}", "needs ${UNSET}"),
             ("{\"mcpServers\": {\"x\": {\"command\": \"${input:key}\"}}}", "only an editor"),
             ("{\"mcpServers\": {\"x\": {\"type\": \"sse\", \"url\": \"u\"}}}", "cannot be connected to yet"),
-            ("{\"mcpServers\": {},\n\n \"dateline\": {\"prefixx\": \"always\"}}", "3: \"prefixx\" is not known"),
+            (
+                "{\"mcpServers\": {},\n\n \"dateline\": {\"prefixx\": \"always\"}}",
+                "3: \"prefixx\" is not known",
+            ),
             ("{\"mcpServers\": {}, \"dateline\": {\"prefix\": \"some\"}}", "always, collision and none"),
             ("{\n  \"mcpServers\": {\n    oops", "3"),
         ] {

@@ -264,8 +264,11 @@ impl Session {
         };
         let fits = |call: &Call| call.method.row().asks && call.peer.capabilities.lacks(&ask).is_none();
         let meant = |key: &CallKey, call: &Call| on.map_or(call.method.row().asks, |on| *key == on);
-        let found: Vec<(CallKey, bool)> =
-            self.calls().filter(|(key, call)| meant(key, call)).map(|(key, call)| (key, fits(call))).collect();
+        let found: Vec<(CallKey, bool)> = self
+            .calls()
+            .filter(|(key, call)| meant(key, call))
+            .map(|(key, call)| (key, fits(call)))
+            .collect();
         let [(key, true)] = found[..] else {
             let why = match found.len() {
                 0 | 1 => "no client that waits for an answer can be asked this",

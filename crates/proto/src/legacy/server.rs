@@ -146,7 +146,12 @@ impl Session {
         }
     }
 
-    fn request(&mut self, call: &wire::Call, served: &Served, askable: bool) -> Result<Vec<Output>, Rejection> {
+    fn request(
+        &mut self,
+        call: &wire::Call,
+        served: &Served,
+        askable: bool,
+    ) -> Result<Vec<Output>, Rejection> {
         admit::room(&call.id, self.calls.values().map(|running| &running.id), &served.limits)?;
         let method = admit::method(&call.method, self.peer.revision, &served.service.describe())?;
         let mut params = admit::opened(call.params.as_ref())?;

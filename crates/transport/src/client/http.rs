@@ -285,7 +285,8 @@ pub(super) async fn listen(
     let weak = Arc::downgrade(shared);
     if link.revision.rules().disconnect == Disconnect::Cancels {
         let Some(outgoing) = outgoing else { return Ok(()) };
-        let headers = mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
+        let headers =
+            mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
         let response =
             link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.to_string()))?;
         let limits = shared.settings.limits;

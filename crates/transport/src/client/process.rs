@@ -117,8 +117,12 @@ pub(super) fn start(
     let keeper =
         Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
     let watched = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
-    let hearing =
-        tokio::spawn(hear(stderr, program.name.clone(), Arc::clone(&keeper.last_words), settings.stderr.clone()));
+    let hearing = tokio::spawn(hear(
+        stderr,
+        program.name.clone(),
+        Arc::clone(&keeper.last_words),
+        settings.stderr.clone(),
+    ));
     let words = Arc::clone(&keeper.last_words);
     tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched, words, hearing));
     Ok((Streams { stdin, stdout }, keeper))

@@ -42,7 +42,8 @@ fn admitted(origin: &str, host: Option<&str>, options: &Options) -> bool {
     }
     // Its own pages: the origin's authority is the one that was asked. Where any Host is taken that can be a name
     // which somebody pointed here; an address cannot.
-    let literal = || host.is_some_and(|host| without_port(host).trim_matches(['[', ']']).parse::<IpAddr>().is_ok());
+    let literal =
+        || host.is_some_and(|host| without_port(host).trim_matches(['[', ']']).parse::<IpAddr>().is_ok());
     if options.hosts.is_none() && !literal() {
         return false;
     }

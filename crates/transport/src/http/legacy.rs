@@ -63,7 +63,11 @@ pub(crate) fn no_session() -> Refusal {
 }
 
 /// Opens a session.
-pub(crate) fn initialize(app: &Arc<App>, call: &wire::Call, accept: Accept) -> Result<Response<Body>, Refusal> {
+pub(crate) fn initialize(
+    app: &Arc<App>,
+    call: &wire::Call,
+    accept: Accept,
+) -> Result<Response<Body>, Refusal> {
     let refuse = |status, rejection: &Rejection| Refusal { status, ..Refusal::of(&call.id, rejection) };
     let (session, reply) = Session::open(call, &app.served, principal())
         .map_err(|rejection| refuse(StatusCode::BAD_REQUEST, &rejection))?;

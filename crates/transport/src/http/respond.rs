@@ -40,7 +40,9 @@ pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Dura
     match tokio::time::timeout(keep_alive, frames.next()).await {
         Ok(None) => gone(),
         // A status that is not 200 goes before any stream, in whatever form.
-        Ok(Some(Frame::Last(status, bytes))) if accept.json || status != StatusCode::OK => json(status, bytes),
+        Ok(Some(Frame::Last(status, bytes))) if accept.json || status != StatusCode::OK => {
+            json(status, bytes)
+        }
         Ok(Some(frame)) => events(Box::pin(stream::iter([frame]).chain(frames)), keep_alive),
         Err(_) => events(frames, keep_alive),
     }
