@@ -39,7 +39,9 @@ pub(crate) fn check(file: Option<PathBuf>, as_json: bool) -> Result<(), Failure>
 /// Where a server is, in words. Values that may be secret are not shown.
 fn target(server: &ServerOptions) -> String {
     match &server.target {
-        Target::Program(program) => [std::slice::from_ref(&program.command), &program.args].concat().join(" "),
+        Target::Program(program) => {
+            [std::slice::from_ref(&program.command), &program.args].concat().join(" ")
+        }
         Target::Remote(remote) => remote.url.clone(),
         Target::Local(_) => String::new(),
     }

@@ -507,3 +507,94 @@ async fn stdio_ends_its_servers_when_its_input_ends() {
         ends(pid).await;
     }
 }
+
+/// A modern server that keeps the head and body of every request, and answers as a tool server does.
+async fn recording() -> (String, tokio::sync::mpsc::UnboundedReceiver<(String, Value)>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (keep, kept) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(answer(stream, keep.clone()));
+        }
+    });
+    (url, kept)
+}
+
+async fn answer(
+    mut stream: tokio::net::TcpStream,
+    keep: tokio::sync::mpsc::UnboundedSender<(String, Value)>,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut buffer = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if stream.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+                return;
+            }
+        };
+        let head = String::from_utf8(buffer[..end].to_vec()).unwrap().to_lowercase();
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .map_or(0, |n| n.parse().unwrap());
+        while buffer.len() < end + length {
+            stream.read_buf(&mut buffer).await.unwrap();
+        }
+        let body: Value = serde_json::from_slice(&buffer[end..end + length]).unwrap();
+        buffer.drain(..end + length);
+        let result = match body["method"].as_str().unwrap() {
+            "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}),
+            "tools/list" => json!({"tools": [{
+                "name": "grüß dich",
+                "inputSchema": {"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}},
+            }]}),
+            _ => json!({"content": [{"type": "text", "text": "done"}]}),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": body["id"], "result": result}).to_string();
+        let _ = keep.send((head, body));
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
+            text.len()
+        );
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn prox_15_a_request_to_a_modern_server_has_all_that_the_revision_requires() {
+    let (url, mut kept) = recording().await;
+    let daily = Daily::start(json!({"far": {"url": url}}), json!({})).await;
+    daily.until("far", "up", |s| s["state"] == "up").await;
+    let mut client = daily.legacy().await;
+    let name = tools(&mut client).await.remove(0);
+    assert_eq!(client.call(&name, json!({"r": " übersee "})).await.said(), "done");
+    let mut methods = Vec::new();
+    while let Ok((head, body)) = kept.try_recv() {
+        let header = |name: &str| {
+            head.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).map(str::to_owned)
+        };
+        let meta = &body["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{body}");
+        assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object(), "{body}");
+        assert_eq!(header("mcp-protocol-version").as_deref(), Some("2026-07-28"), "{head}");
+        assert_eq!(header("mcp-method").as_deref(), body["method"].as_str(), "{head}");
+        let accept = header("accept").unwrap();
+        assert!(accept.contains("application/json") && accept.contains("text/event-stream"), "{accept}");
+        assert!(body.get("method").is_some(), "nothing but requests is sent: {body}");
+        let method = body["method"].as_str().unwrap().to_owned();
+        if method == "tools/call" {
+            assert!(header("mcp-name").unwrap().starts_with("=?base64?"), "{head}");
+            assert!(header("mcp-param-region").unwrap().starts_with("=?base64?"), "{head}");
+        } else {
+            assert_eq!(header("mcp-name"), None, "{head}");
+        }
+        methods.push(method);
+    }
+    for method in ["server/discover", "tools/list", "tools/call"] {
+        assert!(methods.iter().any(|m| m == method), "{methods:?}");
+    }
+}

@@ -221,7 +221,7 @@ async fn raw(client: &mut Client, method: &str, name: &str, members: &str, meta:
 // Lists and routes.
 
 #[tokio::test]
-async fn lists_are_merged_in_the_order_of_the_configuration_and_renamed_only_where_they_collide() {
+async fn prox_09_lists_are_merged_in_order_and_names_changed_only_where_they_collide() {
     let servers = [
         ("zeta", scripted(&["--name", "zeta", "--tools", "z2,common,z1", "--slow", "0.4"])),
         ("alpha", scripted(&["--name", "alpha", "--tools", "a1,common", "--era", "modern"])),
@@ -260,7 +260,7 @@ async fn of_two_servers_with_one_resource_the_first_one_is_asked_and_it_is_liste
 }
 
 #[tokio::test]
-async fn every_request_reaches_its_owner_whatever_the_two_speak_and_a_rename_is_undone() {
+async fn prox_09_every_request_reaches_its_owner_whatever_the_two_speak_and_a_rename_is_undone() {
     let mut servers: Vec<(&str, Value)> =
         LEGACY.map(|r| (r, scripted(&["--name", r, "--tools", "x", "--revision", r]))).to_vec();
     servers.push((MODERN, scripted(&["--name", MODERN, "--tools", "x", "--era", "modern"])));
@@ -314,7 +314,7 @@ async fn every_request_reaches_its_owner_whatever_the_two_speak_and_a_rename_is_
 }
 
 #[tokio::test]
-async fn a_list_in_several_pages_is_walked_to_its_end() {
+async fn page_04_a_list_in_several_pages_is_walked_to_its_end() {
     // An empty cursor is one too: only its absence ends a list.
     let servers = [
         ("old", scripted(&["--tools", "a,b,c,d,e", "--pages", "p2,,p4"])),
@@ -330,7 +330,7 @@ async fn a_list_in_several_pages_is_walked_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_does_not_advance_ends_that_list_and_nothing_else() {
+async fn page_04_a_cursor_that_does_not_advance_ends_that_list_and_nothing_else() {
     let servers = [
         ("stuck", scripted(&["--tools", "a,b,seen", "--pages", "again,again"])),
         ("stuck-too", scripted(&["--tools", "c,d", "--pages", "again,again", "--era", "modern"])),
@@ -509,7 +509,7 @@ async fn a_log_message_passes_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn clients_with_the_same_ids_and_tokens_do_not_meet() {
+async fn prox_07_clients_with_the_same_ids_and_tokens_do_not_meet() {
     let mut control = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for side in SIDES {
         let mut clients = Vec::new();
@@ -566,7 +566,7 @@ async fn cancellations(client: &mut Client, side: &str) -> (Vec<Value>, Vec<Valu
 }
 
 #[tokio::test]
-async fn a_cancelled_notification_ends_the_right_call_upstream_by_the_upstream_s_own_id() {
+async fn prox_01_a_cancelled_notification_ends_the_right_call_upstream_by_the_upstream_s_own_id() {
     for (wire, revision) in [
         (Wire::Stdio, MODERN),
         (Wire::Stdio, LATEST_LEGACY),
@@ -599,7 +599,7 @@ async fn a_cancelled_notification_ends_the_right_call_upstream_by_the_upstream_s
 }
 
 #[tokio::test]
-async fn a_modern_client_that_disconnects_has_cancelled_its_call_and_no_other() {
+async fn prox_01_a_modern_client_that_disconnects_has_cancelled_its_call_and_no_other() {
     let mut control = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for side in SIDES {
         let mut stays = another(&control, MODERN, json!({})).await;
@@ -1191,7 +1191,7 @@ async fn what_is_no_longer_watched_is_given_up_upstream() {
 }
 
 #[tokio::test]
-async fn a_changed_list_of_an_upstream_is_read_again_and_announced() {
+async fn sub_07_a_changed_list_of_an_upstream_is_read_again_and_announced() {
     for mut peer in peers(&scripts(), json!({})).await {
         let client = &mut peer.client;
         listed(client, "tools", "name").await;
@@ -1264,7 +1264,7 @@ async fn noise_around_messages_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
+async fn prox_08_a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
     let error = |code: i32, more: Value| {
         let mut error = json!({"code": code, "message": "what is that?"});
         error.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -1291,7 +1291,7 @@ async fn a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
 }
 
 #[tokio::test]
-async fn a_legacy_server_that_names_its_revisions_in_the_wrong_member_is_found_out() {
+async fn prox_08_a_legacy_server_that_names_its_revisions_in_the_wrong_member_is_found_out() {
     let wrong =
         json!({"code": -32022, "message": "no", "data": {"supportedVersions": ["2025-11-25"]}}).to_string();
     let none = json!({"code": -32022, "message": "no"}).to_string();
@@ -1299,7 +1299,7 @@ async fn a_legacy_server_that_names_its_revisions_in_the_wrong_member_is_found_o
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_on_the_probe_or_answers_in_plain_text_is_taken_for_a_legacy_one() {
+async fn prox_08_a_server_that_is_silent_on_the_probe_or_answers_in_plain_text_is_taken_for_a_legacy_one() {
     all_work(&named(&[("silent", &["--discover", "silent"]), ("text", &["--discover", "text"])])).await;
 }
 
@@ -1309,7 +1309,7 @@ async fn a_server_that_ends_at_anything_but_initialize_is_started_again_without_
 }
 
 #[tokio::test]
-async fn of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
+async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
     servers.push(("absent", json!({"command": "/nonexistent/program"})));
     for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
@@ -1325,7 +1325,7 @@ async fn of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_does_not_hold_up_the_others() {
+async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
     let mut client = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
     let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut client, "tools", "name"));
@@ -1370,7 +1370,7 @@ async fn comes_back(client: &mut Client, tool: &str) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
+async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
     for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY), (Wire::Http, MODERN)] {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
         listed(&mut client, "tools", "name").await;
@@ -1486,7 +1486,7 @@ async fn terminate(client: &mut Client) {
 }
 
 #[tokio::test]
-async fn no_process_is_left_after_a_termination_over_http() {
+async fn prox_12_no_process_is_left_after_a_termination_over_http() {
     nothing_is_left(Wire::Http, async |client, exchange| {
         // A call that is under way would be waited for.
         client.disconnect(exchange);
@@ -1496,7 +1496,7 @@ async fn no_process_is_left_after_a_termination_over_http() {
 }
 
 #[tokio::test]
-async fn no_process_is_left_after_a_termination_over_a_pipe() {
+async fn prox_12_no_process_is_left_after_a_termination_over_a_pipe() {
     nothing_is_left(Wire::Stdio, async |client, _| {
         client.notify("notifications/cancelled", json!({"requestId": "held"})).await;
         terminate(client).await;

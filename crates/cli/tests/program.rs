@@ -183,7 +183,7 @@ async fn an_address_that_cannot_be_listened_on_is_exit_code_4() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_needs_to_be_allowed() {
+async fn http_02_an_address_that_others_reach_needs_to_be_allowed() {
     for address in ["0.0.0.0:0", "[::]:0", "0.0.0.0:80", "192.0.2.1:0", "example.com:0"] {
         for command in ["serve", "demo"] {
             complains(&[command, "--listen", address], 2, &[address, "--allow-remote"]).await;
