@@ -93,7 +93,7 @@ fn report(report: &Report) -> Value {
     json!({
         "name": report.name,
         "state": report.state.word(),
-        "why": report.state.why(),
+        "why": report.why,
         "since": timestamp(report.since),
         "transport": report.transport,
         "revision": report.revision.map(spec::Revision::as_str),

@@ -340,6 +340,9 @@ async fn page_04_a_cursor_that_does_not_advance_ends_that_list_and_nothing_else(
     let tools = listed(&mut client, "tools", "name").await;
     assert_eq!(tools.last().map(String::as_str), Some("sound"), "{tools:?}");
     assert!(say(&mut client, "sound", json!({})).await.contains("tools/call"));
+    // They end where a page is wanted again and again.
+    let reply = client.call("a", json!({})).await;
+    assert!(!reply.message.to_string().contains("not running"), "{}", reply.message);
 }
 
 // What passes as it is.
@@ -1362,11 +1365,19 @@ async fn signal(name: &str, pid: &str) {
     assert!(status.unwrap().success(), "kill -s {name} {pid}");
 }
 
-/// Waits until the list of tools, which is announced whenever it changes, has this one.
-async fn comes_back(client: &mut Client, tool: &str) {
-    while !listed(client, "tools", "name").await.iter().any(|name| name == tool) {
-        client.next("notifications/tools/list_changed").await;
-    }
+/// Waits until a killed server runs again; gives its new process.
+async fn again(client: &mut Client, side: &str, killed: &str) -> String {
+    let tool = format!("{side}_pid");
+    let waiting = async {
+        loop {
+            let reply = client.call(&tool, json!({})).await;
+            if reply.message.get("result").is_some() && reply.said() != killed {
+                return reply.said().to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it runs again")
 }
 
 #[tokio::test]
@@ -1388,9 +1399,7 @@ async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_aga
             client.begin("tools/call", json!({"name": format!("{other}_release"), "arguments": {}})).await;
             let kept = client.message("the call of the other", |m| m["id"] == "goes on").await;
             assert_eq!(kept["result"]["content"][0]["text"], "released", "{label}");
-            comes_back(&mut client, &format!("{side}_pid")).await;
-            let fresh = say(&mut client, &format!("{side}_pid"), json!({})).await;
-            assert_ne!(fresh, pid, "{label}");
+            assert_ne!(again(&mut client, side, &pid).await, pid, "{label}");
         }
         let ended = client
             .leftovers()
@@ -1407,10 +1416,7 @@ async fn is_watched_again(side: &str, watching: Value) {
     watch(&mut client, &[&uri]).await;
     let pid = say(&mut client, &format!("{side}_pid"), json!({})).await;
     signal("KILL", &pid).await;
-    while listed(&mut client, "tools", "name").await.iter().any(|name| *name == format!("{side}_pid")) {
-        client.next("notifications/tools/list_changed").await;
-    }
-    comes_back(&mut client, &format!("{side}_pid")).await;
+    again(&mut client, side, &pid).await;
     say(&mut client, &format!("{side}_await_line"), watching).await;
     let touch = json!({"name": format!("{side}_touch"), "arguments": {"uri": uri}});
     client.begin("tools/call", touch).await;

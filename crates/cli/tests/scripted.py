@@ -73,6 +73,7 @@ class Server:
         self.asked = {}  # id of a question: (call id, position)
         self.answers = {}  # call id: lines, in the order of the questions
         self.extra = []
+        self.walked = []  # (list, cursor)
         self.subscribed = set()
         self.listens = {}  # id of a listen: its filter
 
@@ -205,6 +206,9 @@ class Server:
         cursors = [] if self.args.pages is None else self.args.pages.split(",")
         given = params.get("cursor")
         at = 0 if given is None else 1 + cursors.index(given)
+        self.walked.append((name, given))
+        if given is not None and self.walked.count((name, given)) > 3:
+            sys.exit("the same page is wanted again and again")
         if given is not None and cursors.count(given) > 1:
             at = 1  # A cursor that leads to itself.
         more = at < len(cursors)

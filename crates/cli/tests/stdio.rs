@@ -231,8 +231,9 @@ async fn stdio_02_a_line_that_is_no_json_or_too_long_is_refused_and_the_next_one
         ("zeros", vec![0; 100]),
         ("two messages in one line", [padded(60), padded(60)].concat().into_bytes()),
         ("one byte more than the limit", padded(LIMIT + 1).into_bytes()),
-        ("a megabyte", padded(1 << 20).into_bytes()),
-        ("a megabyte of text", vec![b'x'; 1 << 20]),
+        // Longer than one read takes in, and ending in the middle of one.
+        ("a megabyte", padded((1 << 20) + 777).into_bytes()),
+        ("a megabyte of text", vec![b'x'; (1 << 20) + 777]),
     ];
     for revision in revisions() {
         let mut bytes = Bytes::demo(&["--max-message", &LIMIT.to_string()], revision).await;
@@ -426,7 +427,7 @@ async fn a_byte_order_mark_windows_line_ends_and_empty_lines_are_taken() {
 #[tokio::test]
 async fn a_line_of_fifty_megabytes_is_refused_and_one_of_eight_is_served() {
     let mut client = Client::start(Wire::Stdio, DATELINE, &["demo"]).await;
-    client.send_text(&"x".repeat(50 << 20), &[]).await;
+    client.send_text(&"x".repeat((50 << 20) + 777), &[]).await;
     let error = client.message("an error", |m| m.get("error").is_some()).await;
     assert_eq!((&error["error"]["code"], error.get("id")), (&json!(-32700), None), "{error}");
     let long = "y".repeat(8 << 20);

@@ -35,7 +35,7 @@ pub use options::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Targe
 pub use status::{Report, State};
 
 /// How long the first lists wait for servers that are still starting.
-const SETTLE: Duration = Duration::from_secs(5);
+const SETTLE: Duration = Duration::from_secs(4);
 
 /// The servers behind one endpoint. Clones are handles to the same one.
 #[derive(Clone)]

@@ -11,7 +11,9 @@ pub struct Report {
     pub name: String,
     /// Whether it is there.
     pub state: State,
-    /// Since when it is in this state.
+    /// Why it is not there, while it is not; also while it is tried again.
+    pub why: Option<String>,
+    /// Since when it is there, or since when it is not.
     pub since: SystemTime,
     /// How it is reached: `stdio`, `http`, `in process`.
     pub transport: &'static str,

@@ -27,6 +27,8 @@ const STEADY: Duration = Duration::from_secs(60);
 const ATTEMPTS: u32 = 10;
 /// How long a list holds of a server that does not tell when it changes.
 const UNTOLD: Duration = Duration::from_secs(10);
+/// How long a server may be silent before its status says so.
+const SILENT: Duration = Duration::from_secs(3);
 /// How long a list may take.
 const LISTING: Duration = Duration::from_secs(30);
 /// How long a request waits for a server that was gone before it took it.
@@ -65,6 +67,8 @@ struct Kept {
     reserved: usize,
     lists: HashMap<Method, List>,
     revision: Option<Revision>,
+    /// Why it was last not there, while it is not.
+    trouble: Option<String>,
     instructions: Option<String>,
 }
 
@@ -116,6 +120,8 @@ impl Upstream {
         self.state.borrow().0.clone()
     }
 
+    /// Notes a new state. Trouble has one beginning, however often it is tried to end it, and its reason is kept
+    /// while that is tried.
     fn set(&self, state: State) {
         match &state {
             State::Down(why) | State::Failed(why) => {
@@ -124,7 +130,18 @@ impl Upstream {
             State::Up => self.logs.say(&self.options.name, "dateline: up"),
             State::Starting | State::Idle => {}
         }
-        self.state.send_replace((state, SystemTime::now()));
+        let fine = |state: &State| matches!(state, State::Up | State::Idle);
+        if let Some(why) = state.why() {
+            self.kept().trouble = Some(why.to_owned());
+        } else if fine(&state) {
+            self.kept().trouble = None;
+        }
+        self.state.send_modify(|(now, since)| {
+            if fine(now) || fine(&state) {
+                *since = SystemTime::now();
+            }
+            *now = state;
+        });
     }
 
     /// Waits until it is up or not to be had. One that is started on first use is started for its lists.
@@ -323,8 +340,11 @@ impl Upstream {
         let tools =
             kept.lists.get(&Method::ToolsList).map(|list| Arc::clone(&list.entries)).unwrap_or_default();
         let shown = tools.iter().filter_map(|tool| tool.object().ok()?.string("name"));
+        let waits = (state == State::Starting && since.elapsed().is_ok_and(|since| since > SILENT))
+            .then(|| "it has not answered yet, neither the probe nor initialize".to_owned());
         Report {
             name: self.options.name.clone(),
+            why: kept.trouble.clone().or(waits),
             state,
             since,
             transport: match self.options.target {

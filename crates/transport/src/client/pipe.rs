@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Program};
-use super::{Client, Found, Link, Settings, Shared};
+use super::{Client, Found, Link, Settings, Shared, Stderr};
 use crate::line::{Line, Lines};
 use crate::{BACKLOG, TransportError};
 
@@ -89,13 +89,13 @@ async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: Cancell
         };
         let Some(strong) = shared.upgrade() else { break };
         match line {
-            Ok(Some(Line::Message(bytes))) => match wire::read(bytes, &strong.settings.limits) {
+            Ok(Some(Line::Message(bytes))) => match wire::read(bytes.clone(), &strong.settings.limits) {
                 Ok(message) => {
                     let messages = strong.receive(message, None);
                     // Only answers to the server's own questions; waiting for room could wait for the server.
                     strong.send_later(messages);
                 }
-                Err(_) => tracing::debug!(server = name, "a line on stdout is no message and was skipped"),
+                Err(_) => rubbish(&bytes, &strong.settings),
             },
             Ok(Some(Line::TooLong)) => {
                 tracing::warn!(server = name, "a line on stdout is over the limit and was skipped")
@@ -190,14 +190,24 @@ async fn hear<R: AsyncRead + Unpin>(
         let line = lines.next().await.map_err(|_| TransportError::Closed(String::new()))?;
         let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
         let Line::Message(bytes) = line else { continue };
-        let Ok(Message::Response { id: Some(id), outcome }) = wire::read(bytes, &settings.limits) else {
-            continue;
-        };
+        let message = wire::read(bytes.clone(), &settings.limits);
+        if message.is_err() {
+            rubbish(&bytes, settings);
+        }
+        let Ok(Message::Response { id: Some(id), outcome }) = message else { continue };
         match id.as_number() {
             Some(INITIALIZE) => return Ok(Said::Initialized(outcome)),
             Some(PROBE) => return Ok(probed(outcome, settings)),
             _ => {}
         }
+    }
+}
+
+/// Says what stands on stdout and is no message, where someone looks for it.
+fn rubbish(line: &[u8], settings: &Settings) {
+    let text: String = String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(200).collect();
+    if let Some(Stderr(told)) = &settings.stderr {
+        told(&format!("dateline: a line on stdout is no message: {text}"));
     }
 }
 
