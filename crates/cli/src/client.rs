@@ -28,12 +28,9 @@ async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
     found.insert("revision".into(), client.revision().as_str().into());
     let mut text = String::new();
     let name = |o: &Object, key: &str| o.string(key).map(|s| plain(&s)).unwrap_or_default();
-    text += &format!(
-        "{} {}, revision {}\n",
-        name(&description.identity, "name"),
-        name(&description.identity, "version"),
-        client.revision()
-    );
+    let named = [name(&description.identity, "name"), name(&description.identity, "version")].join(" ");
+    let named = if named.trim().is_empty() { "a server without a name" } else { named.trim() };
+    text += &format!("{named}, revision {}\n", client.revision());
     let lists = [
         (Method::ToolsList, "Tools", "name"),
         (Method::PromptsList, "Prompts", "name"),

@@ -598,3 +598,50 @@ async fn prox_15_a_request_to_a_modern_server_has_all_that_the_revision_requires
         assert!(methods.iter().any(|m| m == method), "{methods:?}");
     }
 }
+
+#[tokio::test]
+async fn a_merged_list_that_is_longer_than_a_page_comes_in_pages() {
+    let names: Vec<String> = (0..300).map(|n| format!("tool{n:03}")).collect();
+    let many = crate::gateway::scripted(&["--tools", &names.join(",")]);
+    let daily = Daily::start(json!({"many": many, "a": demo()}), json!({})).await;
+    daily.pids("many").await;
+    daily.pids("a").await;
+    for mut client in [daily.modern(), daily.legacy().await] {
+        let first = client.request("tools/list", json!({})).await;
+        let cursor = first.result()["nextCursor"].clone();
+        assert_eq!(first.result()["tools"].as_array().unwrap().len(), 250);
+        let second = client.request("tools/list", json!({"cursor": cursor})).await;
+        let mut listed: Vec<_> = first.result()["tools"].as_array().unwrap().clone();
+        listed.extend(second.result()["tools"].as_array().unwrap().clone());
+        assert_eq!(second.result().get("nextCursor"), None);
+        assert!(names.iter().zip(&listed).all(|(name, tool)| tool["name"] == **name));
+        assert!(listed.iter().any(|tool| tool["name"] == "echo"));
+        let never = client.request("tools/list", json!({"cursor": "never issued"})).await;
+        assert_eq!(never.code(), -32602);
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_all_servers_on_their_use_are_merged() {
+    let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
+    daily.pids("a").await;
+    daily.pids("b").await;
+    let discovered = daily.modern().request("server/discover", json!({})).await;
+    let instructions = discovered.result()["instructions"].as_str().unwrap().to_owned();
+    assert!(instructions.contains("# a\n\nA server to play with") && instructions.contains("# b\n\n"), "{instructions}");
+}
+
+#[tokio::test]
+async fn logs_can_be_structured() {
+    let folder = Folder::new();
+    let servers = json!({"mcpServers": {"gone": {"command": "dateline-no-such-program"}}});
+    let config = folder.write("config.json", &servers.to_string());
+    let mut command = Command::new(DATELINE);
+    command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/nonexistent");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.kill_on_drop(true).spawn().unwrap();
+    let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stderr.take().unwrap()));
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    let logged: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&logged["level"], &logged["fields"]["server"]), (&json!("WARN"), &json!("gone")), "{line}");
+}

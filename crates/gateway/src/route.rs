@@ -164,7 +164,13 @@ impl Gateway {
                 ));
             }
         };
-        let lease = owner.lease().await?;
+        let lease = match owner.lease().await {
+            Err(Rejection::Gone(_)) => {
+                owner.back().await;
+                owner.lease().await?
+            }
+            lease => lease?,
+        };
         if !lease.0.service.describe().capabilities.has(spec::Capability::Completions) {
             let none = r#"{"values":[],"total":0,"hasMore":false}"#;
             return Ok(Answer::Complete(Object::new().with("completion", Raw::literal(none))));

@@ -192,6 +192,9 @@ impl Upstream {
         let back = async {
             let mut state = self.state.subscribe();
             // It may count as up for a moment after its connection is gone.
+            if self.state() == State::Idle {
+                self.wanted.notify_one();
+            }
             while !(self.state() == State::Up && there() || matches!(self.state(), State::Failed(_))) {
                 if state.changed().await.is_err() {
                     return;
@@ -228,6 +231,10 @@ impl Upstream {
         {
             let mut kept = self.kept();
             kept.instances.retain(|instance| !instance.is_gone());
+            if kept.instances.is_empty() {
+                // The first one is the supervisor's to make.
+                return Err(Rejection::Gone(format!("the server {} has just ended", self.options.name)));
+            }
             let least = kept.instances.iter().min_by_key(|instance| instance.busy()).map(Arc::clone);
             let more = kept.instances.len() + kept.reserved < self.options.pool.max;
             match least {

@@ -405,7 +405,10 @@ impl Client {
         for arrival in self.queue.drain(..) {
             match arrival {
                 Arrival::Head(of, found) if of == exchange => head = Some(found),
-                Arrival::Message(of, message, _) if of == exchange => before.push(message),
+                // Responses to other ids are somebody else's.
+                Arrival::Message(of, message, _) if of == exchange && message.get("method").is_some() => {
+                    before.push(message);
+                }
                 other => rest.push_back(other),
             }
         }

@@ -355,7 +355,10 @@ impl Shared {
     async fn send(&self, messages: Vec<Bytes>) -> Result<(), Rejection> {
         for message in messages {
             match &self.link {
-                Link::Pipe { out, .. } => out.send(message).await.map_err(|_| self.why_gone())?,
+                // Nothing of it was written.
+                Link::Pipe { out, .. } => {
+                    out.send(message).await.map_err(|_| Rejection::Gone(self.why_gone().to_string()))?;
+                }
                 Link::Http(link) => link.tell(message).await?,
             }
         }

@@ -30,7 +30,10 @@ pub(crate) struct Config {
 ///
 /// The working directory is never looked into: a repository that someone cloned must not start commands.
 pub(crate) fn place(configured: &Configured) -> Option<(PathBuf, bool)> {
-    let named = configured.config.clone().or_else(|| std::env::var_os("DATELINE_CONFIG").map(PathBuf::from));
+    let named = configured
+        .config
+        .clone()
+        .or_else(|| std::env::var_os("DATELINE_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
     named.map(|path| (path, true)).or_else(|| home().map(|path| (path, false)))
 }
 

@@ -93,6 +93,7 @@ type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// # Errors
 /// `LINE: what is wrong`.
 pub(crate) fn read(text: &str, env: Env<'_>) -> Result<(Options, Vec<Warning>), String> {
+    let text = text.trim_start_matches('\u{feff}');
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
     let parsed = parsed.map_err(|e| format!("{}: {}", e.line_display(), e.kind()))?;
     let mut reader = Reader { text, env, warnings: Vec::new() };

@@ -24,6 +24,8 @@ use crate::{BACKLOG, TransportError};
 
 const PROBE: u64 = 1;
 const INITIALIZE: u64 = 2;
+/// How long a server's output is read after it ended.
+const AFTERWARDS: Duration = Duration::from_millis(200);
 
 /// Starts a program and finds out what it speaks.
 pub(super) async fn start(program: &Program, settings: Settings) -> Result<Client, TransportError> {
@@ -82,10 +84,17 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: Ca
 
 /// Reads what the server sends until it ends, and then ends all that waits for it.
 async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: CancellationToken, name: String) {
+    // What a server wrote before it ended counts; something that outlives it may keep its stdout open.
+    let over = async {
+        gone.cancelled().await;
+        tokio::time::sleep(AFTERWARDS).await;
+    };
+    tokio::pin!(over);
     loop {
         let line = tokio::select! {
-            () = gone.cancelled() => break,
+            biased;
             line = lines.next() => line,
+            () = &mut over => break,
         };
         let Some(strong) = shared.upgrade() else { break };
         match line {
