@@ -31,6 +31,10 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "LEVEL", env = "DATELINE_LOG", default_value = "warn")]
     pub(crate) log_level: String,
 
+    /// How to log: lines for people, or a JSON object a line.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+
     /// Print JSON instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -179,6 +183,14 @@ pub(crate) struct Demo {
     /// Serve clients of one era only.
     #[arg(long, value_enum)]
     pub(crate) era: Option<EraArg>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object a line.
+    Json,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]

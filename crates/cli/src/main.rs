@@ -13,7 +13,7 @@ use std::io::IsTerminal as _;
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 use exit::Failure;
 
 fn main() -> std::process::ExitCode {
@@ -40,9 +40,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
     }
     let filter = EnvFilter::try_new(&cli.log_level)
         .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
-    let colours = std::io::stderr().is_terminal();
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    logs.with_target(false).with_ansi(colours).init();
+    let logs =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    match cli.log_format {
+        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => logs.json().init(),
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -628,7 +628,10 @@ async fn the_words_of_all_servers_on_their_use_are_merged() {
     daily.pids("b").await;
     let discovered = daily.modern().request("server/discover", json!({})).await;
     let instructions = discovered.result()["instructions"].as_str().unwrap().to_owned();
-    assert!(instructions.contains("# a\n\nA server to play with") && instructions.contains("# b\n\n"), "{instructions}");
+    assert!(
+        instructions.contains("# a\n\nA server to play with") && instructions.contains("# b\n\n"),
+        "{instructions}"
+    );
 }
 
 #[tokio::test]
@@ -640,7 +643,8 @@ async fn logs_can_be_structured() {
     command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/nonexistent");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().unwrap();
-    let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stderr.take().unwrap()));
+    let mut lines =
+        tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stderr.take().unwrap()));
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
     let logged: Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&logged["level"], &logged["fields"]["server"]), (&json!("WARN"), &json!("gone")), "{line}");

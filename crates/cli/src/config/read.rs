@@ -579,6 +579,7 @@ mod tests {
         assert_eq!(warnings.len(), 1);
         assert_eq!(warnings[0].line, 2);
         assert!(warnings[0].what.contains("is \"args\" meant?"), "{}", warnings[0]);
+        read("\u{feff}{\"mcpServers\": {}}", &env).unwrap();
         let (_, none) = read("{\"mcpServers\": {}, \"theme\": \"dark\"}", &env).unwrap();
         assert_eq!(none, []);
     }
