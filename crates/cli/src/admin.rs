@@ -23,6 +23,9 @@ use crate::args::{Admin, Logs, Status};
 use crate::config;
 use crate::exit::Failure;
 
+/// How often a socket is looked at that another dateline has.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Where the socket is, where nothing else is said.
 fn default_socket() -> Option<PathBuf> {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| Path::new(folder).is_absolute()) {
@@ -36,35 +39,29 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
 }
 
-/// A socket that is there while its file is.
-pub(crate) struct Socket {
+/// A socket, and the file that it is.
+struct Socket {
     path: PathBuf,
-    listener: Option<UnixListener>,
+    file: Option<u64>,
+    listener: UnixListener,
 }
 
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// What identifies the file at a path.
+fn inode(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
 
-/// Opens the admin socket. Another dateline that uses it keeps it; this one then has none.
-pub(crate) async fn open(admin: &Admin) -> Option<Socket> {
-    let path = admin.admin_socket.clone().or_else(default_socket)?;
-    if UnixStream::connect(&path).await.is_ok() {
-        tracing::warn!(socket = %path.display(), "another dateline has the admin socket; this one is not seen by `dateline status`");
-        return None;
+/// Opens the admin socket; `Ok(None)` while another dateline has it.
+async fn open(path: &Path) -> std::io::Result<Option<Socket>> {
+    if UnixStream::connect(path).await.is_ok() {
+        return Ok(None);
     }
     // What is left of one that was killed.
-    let _ = std::fs::remove_file(&path);
-    let opened = path.parent().map_or(Ok(()), private).and_then(|()| UnixListener::bind(&path));
-    match opened {
-        Ok(listener) => Some(Socket { path, listener: Some(listener) }),
-        Err(error) => {
-            tracing::warn!(socket = %path.display(), %error, "the admin socket cannot be opened; all else works");
-            None
-        }
-    }
+    let _ = std::fs::remove_file(path);
+    path.parent().map_or(Ok(()), private)?;
+    let listener = UnixListener::bind(path)?;
+    Ok(Some(Socket { path: path.to_owned(), file: inode(path), listener }))
 }
 
 /// Makes a folder that nobody else can look into.
@@ -73,13 +70,34 @@ fn private(folder: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Serves the admin socket until it is told to stop.
-pub(crate) async fn serve(socket: Option<Socket>, gateway: Gateway, shutdown: CancellationToken) {
-    if let Some(mut socket) = socket
-        && let Some(listener) = socket.listener.take()
-    {
-        transport::http::serve_unix(listener, router(gateway), shutdown).await;
-        drop(socket);
+/// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.
+pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: CancellationToken) {
+    let Some(path) = admin.admin_socket.clone().or_else(default_socket) else { return };
+    let mut told = false;
+    loop {
+        match open(&path).await {
+            Ok(Some(socket)) => {
+                transport::http::serve_unix(socket.listener, router(gateway), shutdown).await;
+                // The next dateline may have put its own in this place already.
+                if inode(&socket.path) == socket.file {
+                    let _ = std::fs::remove_file(&socket.path);
+                }
+                return;
+            }
+            Ok(None) if !told => {
+                tracing::warn!(socket = %path.display(), "another dateline has the admin socket, and shows its own status");
+                told = true;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(socket = %path.display(), %error, "the admin socket cannot be opened; all else works");
+                return;
+            }
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
     }
 }
 

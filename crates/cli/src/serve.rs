@@ -28,7 +28,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     }
     let served = async {
         let listener = Listening::new(Http::new(gateway.clone()), &args.listen, &shutdown, &what).await?;
-        let admin = admin::serve(admin::open(&args.admin).await, gateway.clone(), shutdown.clone());
+        let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
         let router = args.admin_http.then(|| admin::router(gateway.clone()));
         tokio::join!(listener.serve(router), admin).0
     };

@@ -649,3 +649,31 @@ async fn logs_can_be_structured() {
     let logged: Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&logged["level"], &logged["fields"]["server"]), (&json!("WARN"), &json!("gone")), "{line}");
 }
+
+#[tokio::test]
+async fn the_admin_socket_passes_to_the_next_dateline() {
+    let folder = Folder::new();
+    let socket = folder.path("admin.sock");
+    let start = async |name: &str| {
+        let config =
+            folder.write(&format!("{name}.json"), &json!({"mcpServers": {name: demo()}}).to_string());
+        let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--admin-socket", &socket];
+        Program::http(DATELINE, &args).await
+    };
+    let shown = async |name: &str| {
+        let waiting = async {
+            while !run(&["status", "--admin-socket", &socket]).await.out.contains(&format!("\n{name} ")) {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{name} is never shown"));
+    };
+    let mut first = start("first").await;
+    shown("first").await;
+    let _second = start("second").await;
+    shown("first").await;
+    signal(u64::from(first.child.id().unwrap()), "TERM");
+    assert!(first.child.wait().await.unwrap().success());
+    shown("second").await;
+    assert!(std::path::Path::new(&socket).exists());
+}
