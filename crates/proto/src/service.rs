@@ -203,6 +203,11 @@ impl EventSink {
     }
 }
 
+/// The members of a filter that speak of lists: of tools, prompts, resources.
+const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+/// The member of a filter that names resources.
+const URIS: &str = "resourceSubscriptions";
+
 /// What a listen wants to hear of.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter>
@@ -219,6 +224,43 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Reads a filter. Members that it does not know are left out of what is honoured.
+    ///
+    /// # Errors
+    /// Says which member is not of its type.
+    pub fn read(sent: &Object) -> Result<Filter, String> {
+        let flag = |name: &str| match sent.get(name).map(Raw::as_str) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(format!("{name} must be true or false")),
+        };
+        let uris = match sent.get(URIS) {
+            None => Vec::new(),
+            Some(raw) => {
+                let uris = raw.array().map_err(|_| format!("{URIS} must be an array of URIs"))?;
+                let uri = |raw: &Raw| raw.string().ok_or_else(|| format!("{URIS} must hold strings"));
+                uris.iter().map(uri).collect::<Result<_, _>>()?
+            }
+        };
+        let [tools, prompts, resources] = LISTS;
+        Ok(Filter { tools: flag(tools)?, prompts: flag(prompts)?, resources: flag(resources)?, uris })
+    }
+
+    /// As it is sent; what is not wanted does not stand in it.
+    pub fn object(&self) -> Object {
+        let mut object = Object::new();
+        for (name, on) in LISTS.into_iter().zip([self.tools, self.prompts, self.resources]) {
+            if on {
+                object.set(name, Raw::literal("true"));
+            }
+        }
+        if !self.uris.is_empty() {
+            let uris: Vec<&str> = self.uris.iter().map(|uri| &**uri).collect();
+            object.set(URIS, Raw::of(&uris));
+        }
+        object
+    }
+
     /// Whether the change is wanted. An update of what lies below a watched URI counts.
     pub fn wants(&self, change: &Change) -> bool {
         match change {

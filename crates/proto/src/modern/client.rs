@@ -60,21 +60,7 @@ impl Calls {
     }
 
     pub(crate) fn listen(&mut self, key: CallKey, filter: &Filter) -> Outgoing {
-        let mut wanted = Object::new();
-        for (name, on) in [
-            ("toolsListChanged", filter.tools),
-            ("promptsListChanged", filter.prompts),
-            ("resourcesListChanged", filter.resources),
-        ] {
-            if on {
-                wanted.set(name, Raw::literal("true"));
-            }
-        }
-        if !filter.uris.is_empty() {
-            let uris: Vec<&str> = filter.uris.iter().map(|uri| &**uri).collect();
-            wanted.set("resourceSubscriptions", Raw::of(&uris));
-        }
-        let mut params = Object::new().with("notifications", Raw::from(wanted));
+        let mut params = Object::new().with("notifications", Raw::from(filter.object()));
         stamp(&mut params, self.revision, &self.introduction, None, None);
         self.running.insert(key, Running::Listen);
         let method = Method::SubscriptionsListen.wire();
@@ -121,7 +107,10 @@ impl Calls {
             Notice::SubscriptionsAcknowledged => {
                 let honoured =
                     params.get("notifications").and_then(|raw| raw.object().ok()).unwrap_or_default();
-                listen.map(|key| Output::Listening(key, honoured_filter(&honoured))).into_iter().collect()
+                listen
+                    .map(|key| Output::Listening(key, Filter::read(&honoured).unwrap_or_default()))
+                    .into_iter()
+                    .collect()
             }
             _ => match (change(notice, &params), listen) {
                 (Some(change), Some(key)) => vec![Output::Changed(Some(key), change)],
@@ -249,16 +238,5 @@ pub(crate) fn change(notice: Notice, params: &Object) -> Option<Change> {
         Notice::ResourcesListChanged => Some(Change::Resources),
         Notice::ResourcesUpdated => params.string("uri").map(Change::Resource),
         _ => None,
-    }
-}
-
-fn honoured_filter(honoured: &Object) -> Filter {
-    let on = |name: &str| honoured.get(name).is_some_and(Raw::is_true);
-    let uris = honoured.get("resourceSubscriptions").and_then(|raw| raw.array().ok()).unwrap_or_default();
-    Filter {
-        tools: on("toolsListChanged"),
-        prompts: on("promptsListChanged"),
-        resources: on("resourcesListChanged"),
-        uris: uris.iter().filter_map(Raw::string).collect(),
     }
 }

@@ -127,20 +127,7 @@ impl Call {
 
     /// The acknowledgement of a listen, its first message.
     pub fn listening(&mut self, honoured: Filter) -> Bytes {
-        let mut shown = Object::new();
-        for (name, on) in [
-            ("toolsListChanged", honoured.tools),
-            ("promptsListChanged", honoured.prompts),
-            ("resourcesListChanged", honoured.resources),
-        ] {
-            if on {
-                shown.set(name, Raw::literal("true"));
-            }
-        }
-        if !honoured.uris.is_empty() {
-            let uris: Vec<&str> = honoured.uris.iter().map(|uri| &**uri).collect();
-            shown.set("resourceSubscriptions", Raw::of(&uris));
-        }
+        let shown = honoured.object();
         self.listen = Some(honoured);
         let params = Object::new()
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, self.id.raw())))
@@ -181,32 +168,13 @@ fn discover(description: &Description, served: &Served) -> Object {
     result
 }
 
-/// Reads the filter of a listen. Names that it does not know are left out of what is honoured.
+/// Reads the filter of a listen.
 fn filter(params: &Object) -> Result<Filter, Rejection> {
-    let wrong = |what: &str| Rejection::Params(format!("\"notifications\" {what}"));
+    let wrong = |what: &str| Rejection::Params(format!("\"notifications\": {what}"));
     let asked = params
         .get("notifications")
-        .ok_or_else(|| wrong("is required: an object that names what to listen for"))?
+        .ok_or_else(|| wrong("it is required: an object that names what to listen for"))?
         .object()
-        .map_err(|_| wrong("must be an object"))?;
-    let flag = |name: &str| match asked.get(name).map(Raw::as_str) {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(wrong(&format!(".{name} must be true or false"))),
-    };
-    let uris = match asked.get("resourceSubscriptions") {
-        None => Vec::new(),
-        Some(raw) => {
-            let uris = raw.array().map_err(|_| wrong(".resourceSubscriptions must be an array of URIs"))?;
-            let uri =
-                |raw: &Raw| raw.string().ok_or_else(|| wrong(".resourceSubscriptions must hold strings"));
-            uris.iter().map(uri).collect::<Result<_, _>>()?
-        }
-    };
-    Ok(Filter {
-        tools: flag("toolsListChanged")?,
-        prompts: flag("promptsListChanged")?,
-        resources: flag("resourcesListChanged")?,
-        uris,
-    })
+        .map_err(|_| wrong("it must be an object"))?;
+    Filter::read(&asked).map_err(|why| wrong(&why))
 }

@@ -1,0 +1,283 @@
+//! Questions to a session, as requests on the stream of its call.
+
+use serde_json::{Value, json};
+use testkit::{Arrival, Client, Exchange, Wire, header};
+
+use super::{answer, asking_requests};
+use crate::legacy;
+use crate::msg::sessions;
+
+/// Waits for a question on the stream of a call; over a pipe that is the pipe.
+async fn question(client: &mut Client, exchange: Exchange) -> Value {
+    let asked = |m: &Value| m.get("id").is_some() && m.get("method").is_some();
+    let own = |a: &Arrival| matches!(a, Arrival::Message(of, m, _) if *of == exchange && asked(m));
+    let Arrival::Message(_, message, _) = client.wait("a question", own).await else { unreachable!() };
+    message
+}
+
+/// Sends the response to a question; over HTTP it is accepted, and that is all.
+async fn respond(client: &mut Client, wire: Wire, response: &Value) {
+    let exchange = client.send(response, &[]).await;
+    if wire == Wire::Http {
+        let (head, messages) = client.whole(exchange).await;
+        assert_eq!((head.status, messages), (202, Vec::new()), "{response}");
+    }
+}
+
+/// The answer to a question as a response.
+fn answered(question: &Value) -> Value {
+    let result = answer(question["method"].as_str().unwrap(), &question["params"]);
+    json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
+}
+
+/// What a revision's clients can declare.
+fn declarable(revision: &str) -> Value {
+    match revision {
+        "2024-11-05" | "2025-03-26" => json!({"sampling": {}, "roots": {}}),
+        _ => json!({"elicitation": {}, "sampling": {}, "roots": {"listChanged": true}}),
+    }
+}
+
+fn has_elicitation(revision: &str) -> bool {
+    declarable(revision).get("elicitation").is_some()
+}
+
+/// The demo's requests that ask, with the questions that a client gets and the text that comes of the answers.
+fn scripts(revision: &str) -> Vec<(&'static str, &'static str, Vec<&'static str>, &'static str)> {
+    let (form, model, roots) = ("elicitation/create", "sampling/createMessage", "roots/list");
+    let tool = "tools/call";
+    let mut all = vec![
+        (tool, "test_missing_capability", vec![model], "Paris"),
+        (tool, "test_input_required_result_sampling", vec![model], "Paris"),
+        (
+            tool,
+            "test_input_required_result_list_roots",
+            vec![roots],
+            r#"1 roots: [{"uri":"file:///work","name":"work"}]"#,
+        ),
+    ];
+    if has_elicitation(revision) {
+        all.extend([
+            (tool, "test_streaming_elicitation", vec![form], "Hello, my name!"),
+            (tool, "test_input_required_result_elicitation", vec![form], "Hello, my name!"),
+            (tool, "test_input_required_result_request_state", vec![form], "state-ok"),
+            (
+                tool,
+                "test_input_required_result_multiple_inputs",
+                vec![form, model, roots],
+                "my name: Paris (1 roots)",
+            ),
+            (
+                tool,
+                "test_input_required_result_multi_round",
+                vec![form, form],
+                r#"my name: action=accept, content={"color":"my color"}"#,
+            ),
+            (tool, "test_input_required_result_capabilities", vec![form, model], "my name; Paris"),
+            (
+                "prompts/get",
+                "test_input_required_result_prompt",
+                vec![form],
+                r#"Use this context: action=accept, content={"context":"my context"}"#,
+            ),
+        ]);
+    }
+    all
+}
+
+#[tokio::test]
+async fn mrtr_10_the_same_handlers_ask_a_session_by_requests_on_the_calls_own_stream() {
+    for (wire, revision) in sessions() {
+        let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
+        let get = (wire == Wire::Http)
+            .then(|| client.exchange("GET", &[("accept", "text/event-stream")], Vec::new()));
+        let mut ids = Vec::new();
+        for (method, name, questions, due) in scripts(revision) {
+            let what = format!("{wire:?} {revision} {name}");
+            let id = client.id();
+            let params = json!({"name": name, "arguments": {}});
+            let exchange = client.begin_as(id.clone(), method, params).await;
+            for kind in questions {
+                let asked = question(&mut client, exchange).await;
+                assert_eq!(
+                    (&asked["method"], &asked["jsonrpc"]),
+                    (&json!(kind), &json!("2.0")),
+                    "{what}: {asked}"
+                );
+                assert!(asked["id"].is_string() || asked["id"].is_i64(), "{what}: {asked}");
+                assert!(!ids.contains(&asked["id"]), "{what}: an id of its own: {asked}");
+                ids.push(asked["id"].clone());
+                check_question(&asked, revision);
+                respond(&mut client, wire, &answered(&asked)).await;
+            }
+            let reply = client.reply(&id).await;
+            let text = match method {
+                "tools/call" => &reply.result()["content"][0]["text"],
+                _ => &reply.result()["messages"][0]["content"]["text"],
+            };
+            assert_eq!(text, due, "{what}: {}", reply.message);
+            assert!(reply.before.is_empty(), "{what}: nothing else was asked: {:?}", reply.before);
+            for field in ["resultType", "inputRequests", "requestState", "_meta"] {
+                assert!(reply.result().get(field).is_none(), "{what}: {}", reply.message);
+            }
+            if let Some(head) = &reply.head {
+                assert_eq!(head.status, 200, "{what}");
+                assert_eq!(header(&head.headers, "content-type"), Some("text/event-stream"), "{what}");
+            }
+        }
+        let strays: Vec<_> =
+            client.leftovers().into_iter().filter(|a| matches!(a, Arrival::Message(..))).collect();
+        assert!(strays.is_empty(), "{wire:?} {revision} {get:?}: {strays:?}");
+    }
+}
+
+/// The params of a question, in the form of a revision.
+fn check_question(asked: &Value, revision: &str) {
+    let params = &asked["params"];
+    match asked["method"].as_str().unwrap() {
+        "elicitation/create" => {
+            assert!(
+                params["message"].is_string() && params["requestedSchema"]["type"] == "object",
+                "{asked}"
+            );
+            let mode = params.get("mode").cloned();
+            let due = if revision == "2025-06-18" {
+                mode.is_none()
+            } else {
+                mode.is_none_or(|mode| mode == "form")
+            };
+            assert!(due, "{revision}: {asked}");
+        }
+        "sampling/createMessage" => {
+            assert_eq!(params["maxTokens"], 100, "{revision}: {asked}");
+            assert_eq!(params["messages"][0]["role"], "user", "{revision}: {asked}");
+            assert_eq!(params["messages"][0]["content"]["type"], "text", "{revision}: {asked}");
+        }
+        _ => assert!(asked.get("params").is_none_or(|params| *params == json!({})), "{revision}: {asked}"),
+    }
+    assert!(params.get("elicitationId").is_none(), "{asked}");
+}
+
+#[tokio::test]
+async fn a_session_is_never_asked_what_it_did_not_declare() {
+    for (wire, revision) in sessions() {
+        for declared in [json!({}), json!({"experimental": {}}), json!({"elicitation": {}})] {
+            let (mut client, _) = legacy(wire, revision, declared.clone()).await;
+            for (method, params) in asking_requests() {
+                let name = params["name"].as_str().unwrap().to_owned();
+                let form = declared.get("elicitation").is_some() && has_elicitation(revision);
+                let goes_on = name == "test_input_required_result_capabilities";
+                let asks_form = ![
+                    "test_missing_capability",
+                    "test_input_required_result_sampling",
+                    "test_input_required_result_list_roots",
+                ]
+                .contains(&name.as_str());
+                if form && asks_form {
+                    continue;
+                }
+                let reply = client.request(method, params).await;
+                let what = format!("{wire:?} {revision} {declared} {name}");
+                assert!(reply.before.is_empty(), "{what}: {:?}", reply.before);
+                assert_eq!(reply.message.get("result").is_some(), goes_on, "{what}: {}", reply.message);
+                assert!(
+                    goes_on || [-32600, -32602, -32603].contains(&reply.code()),
+                    "{what}: {}",
+                    reply.message
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn questions_of_several_calls_of_a_session_do_not_meet() {
+    for (wire, revision) in sessions().into_iter().filter(|(_, revision)| has_elicitation(revision)) {
+        let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
+        let mut calls = Vec::new();
+        for _ in 0..3 {
+            let id = client.id();
+            let params = json!({"name": "test_input_required_result_multiple_inputs", "arguments": {}});
+            let exchange = client.begin_as(id.clone(), "tools/call", params).await;
+            let mut asked = Vec::new();
+            for _ in 0..3 {
+                asked.push(question(&mut client, exchange).await);
+            }
+            calls.push((id, asked));
+        }
+        // While they wait, the session goes on; a response to nothing, or a second one, is no answer.
+        assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi", "{wire:?} {revision}");
+        for (at, (id, asked)) in calls.iter().enumerate().rev() {
+            for question in asked.iter().rev() {
+                let stray = json!({"jsonrpc": "2.0", "id": 4_000_000, "result": {}});
+                let mut answered = answered(question);
+                if question["method"] == "elicitation/create" {
+                    answered["result"]["content"] = json!({"name": format!("caller {at}")});
+                }
+                respond(&mut client, wire, &stray).await;
+                respond(&mut client, wire, &answered).await;
+                answered["result"] = json!({"action": "decline"});
+                respond(&mut client, wire, &answered).await;
+            }
+            let reply = client.reply(id).await;
+            assert_eq!(reply.said(), format!("caller {at}: Paris (1 roots)"), "{wire:?} {revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_refuses_declines_or_cancels_is_heard() {
+    for (wire, revision) in sessions().into_iter().filter(|(_, revision)| has_elicitation(revision)) {
+        let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
+        let ask = async |client: &mut Client| {
+            let id = client.id();
+            let params = json!({"name": "test_input_required_result_elicitation", "arguments": {}});
+            let exchange = client.begin_as(id.clone(), "tools/call", params).await;
+            let asked = question(client, exchange).await;
+            (id, exchange, asked["id"].clone())
+        };
+        for (action, said) in [("decline", "Hello, action=decline!"), ("cancel", "Hello, action=cancel!")] {
+            let (id, _, asked) = ask(&mut client).await;
+            let answered = json!({"jsonrpc": "2.0", "id": asked, "result": {"action": action}});
+            respond(&mut client, wire, &answered).await;
+            assert_eq!(client.reply(&id).await.said(), said, "{wire:?} {revision}");
+        }
+        let (id, _, asked) = ask(&mut client).await;
+        let refused =
+            json!({"jsonrpc": "2.0", "id": asked, "error": {"code": -1, "message": "the user is asleep"}});
+        respond(&mut client, wire, &refused).await;
+        let reply = client.reply(&id).await;
+        assert_eq!(reply.result()["isError"], true, "{wire:?} {revision}: {}", reply.message);
+        assert!(reply.said().contains("the user is asleep"), "{wire:?} {revision}: {}", reply.message);
+
+        // An answer that does not fit ends this call, with an error.
+        for wrong in [json!({}), json!({"action": "accept", "content": {"name": 5}}), json!([]), json!(null)]
+        {
+            let (id, _, asked) = ask(&mut client).await;
+            let answered = json!({"jsonrpc": "2.0", "id": asked, "result": wrong});
+            respond(&mut client, wire, &answered).await;
+            let reply = client.reply(&id).await;
+            let failed = reply.message.get("error").is_some() || reply.message["result"]["isError"] == true;
+            assert!(failed, "{wire:?} {revision} {wrong}: {}", reply.message);
+        }
+
+        // A call that is cancelled while it waits takes its question back, and a late answer is nobody's.
+        let (id, exchange, asked) = ask(&mut client).await;
+        client.notify("notifications/cancelled", json!({"requestId": id})).await;
+        let taken_back =
+            client.message("the question is taken back", |m| m["method"] == "notifications/cancelled").await;
+        assert_eq!(taken_back["params"]["requestId"], asked, "{wire:?} {revision}");
+        let answered = json!({"jsonrpc": "2.0", "id": asked, "result": {"action": "decline"}});
+        respond(&mut client, wire, &answered).await;
+        assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi", "{wire:?} {revision}");
+        if wire == Wire::Http {
+            let (_, messages) = client.whole(exchange).await;
+            assert!(messages.iter().all(|m| m["id"] != id), "{revision}: {messages:?}");
+        }
+        let answers = client
+            .leftovers()
+            .into_iter()
+            .filter(|a| matches!(a, Arrival::Message(_, m, _) if m["id"] == id));
+        assert_eq!(answers.count(), 0, "{wire:?} {revision}");
+    }
+}

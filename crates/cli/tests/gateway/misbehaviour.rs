@@ -1,0 +1,214 @@
+//! Upstreams that misbehave.
+
+use serde_json::{Value, json};
+use testkit::{Arrival, Client, LATEST_LEGACY, MODERN, PATIENCE, WIRES, Wire};
+
+use super::{
+    ERAS, SIDES, another, hold, listed, say, scripted, scripts, signal, through, through_at_once, watch,
+};
+
+/// Asserts that each of these servers offers the tool of its name, and that it works, to clients of both eras.
+async fn all_work(servers: &[(&str, Value)]) {
+    let mut modern = through(Wire::Http, servers, MODERN, json!({})).await;
+    let mut legacy = another(&modern, LATEST_LEGACY, json!({})).await;
+    let wanted: Vec<&str> = servers.iter().map(|(name, _)| *name).collect();
+    for client in [&mut modern, &mut legacy] {
+        assert_eq!(listed(client, "tools", "name").await, wanted);
+        for name in &wanted {
+            let line = say(client, name, json!({"to": name})).await;
+            assert!(line.contains(&format!(r#""arguments":{{"to":"{name}"}}"#)), "{name}: {line}");
+        }
+    }
+}
+
+/// Scripted servers whose one tool has the name of the server.
+fn named<'a>(servers: &[(&'a str, &[&str])]) -> Vec<(&'a str, Value)> {
+    servers
+        .iter()
+        .map(|(name, flags)| (*name, scripted(&[&["--tools", name, "--name", name], *flags].concat())))
+        .collect()
+}
+
+#[tokio::test]
+async fn noise_around_messages_is_skipped() {
+    let modern = ["--era", "modern"];
+    let noises: [(&str, &[&str]); 6] = [
+        ("rubbish", &["--rubbish"]),
+        ("banner", &["--banner", "Welcome to the server!\nListening on stdio"]),
+        ("crlf", &["--crlf"]),
+        ("bom", &["--bom"]),
+        ("all", &["--bom", "--crlf", "--banner", "{\"level\":30}", "--rubbish"]),
+        ("flood", &["--flood", "17000000"]),
+    ];
+    let mut servers = Vec::new();
+    for (name, flags) in noises {
+        servers.push((name.to_owned(), flags.to_vec()));
+        servers.push((format!("{name}-modern"), [flags, &modern].concat()));
+    }
+    let servers: Vec<(&str, &[&str])> =
+        servers.iter().map(|(name, flags)| (name.as_str(), flags.as_slice())).collect();
+    all_work(&named(&servers)).await;
+}
+
+#[tokio::test]
+async fn prox_08_a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
+    let error = |code: i32, more: Value| {
+        let mut error = json!({"code": code, "message": "what is that?"});
+        error.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        error.to_string()
+    };
+    let none = json!({});
+    let errors = [
+        ("invalid-params", error(-32602, none.clone())),
+        ("invalid-request", error(-32600, none.clone())),
+        ("method-not-found", error(-32601, none.clone())),
+        ("internal", error(-32603, none.clone())),
+        ("parse", error(-32700, none.clone())),
+        ("own", error(-32000, none.clone())),
+        ("positive", error(1, none.clone())),
+        ("unsupported", error(-32022, json!({"data": {"supported": ["2025-06-18"], "requested": MODERN}}))),
+        ("textual", r#"{"code":"E_NO","message":"no"}"#.to_owned()),
+        ("string", r#""no such method""#.to_owned()),
+    ];
+    let servers: Vec<(&str, Vec<&str>)> =
+        errors.iter().map(|(name, error)| (*name, vec!["--discover", error.as_str()])).collect();
+    let servers: Vec<(&str, &[&str])> =
+        servers.iter().map(|(name, flags)| (*name, flags.as_slice())).collect();
+    all_work(&named(&servers)).await;
+}
+
+#[tokio::test]
+async fn prox_08_a_legacy_server_that_names_its_revisions_in_the_wrong_member_is_found_out() {
+    let wrong =
+        json!({"code": -32022, "message": "no", "data": {"supportedVersions": ["2025-11-25"]}}).to_string();
+    let none = json!({"code": -32022, "message": "no"}).to_string();
+    all_work(&named(&[("wrong-member", &["--discover", &wrong]), ("no-data", &["--discover", &none])])).await;
+}
+
+#[tokio::test]
+async fn prox_08_a_server_that_is_silent_on_the_probe_or_answers_in_plain_text_is_taken_for_a_legacy_one() {
+    all_work(&named(&[("silent", &["--discover", "silent"]), ("text", &["--discover", "text"])])).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_at_anything_but_initialize_is_started_again_without_the_probe() {
+    all_work(&named(&[("strict", &["--exit-unless-initialize"]), ("other", &[])])).await;
+}
+
+#[tokio::test]
+async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
+    let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
+    servers.push(("absent", json!({"command": "/nonexistent/program"})));
+    for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
+        let mut client = through_at_once(wire, &servers, revision, json!({})).await;
+        assert_eq!(listed(&mut client, "tools", "name").await, ["sound"], "{wire:?} {revision}");
+        assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{wire:?} {revision}");
+        let reply = client.call("dead", json!({})).await;
+        let message = reply.error()["message"].as_str().unwrap();
+        for word in ["dead", "absent"] {
+            assert!(message.contains(&format!("the server {word} is not running")), "{message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
+    let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
+    let mut client = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
+    let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut client, "tools", "name"));
+    assert_eq!(lists.await.expect("the others are listed in time"), ["sound"]);
+    assert!(say(&mut client, "sound", json!({})).await.contains("sound"));
+}
+
+#[tokio::test]
+async fn an_answer_that_a_server_gives_with_its_last_breath_counts() {
+    for wire in WIRES {
+        for side in SIDES {
+            let mut client = through(wire, &scripts(), MODERN, json!({})).await;
+            let said = say(&mut client, &format!("{side}_farewell"), json!({})).await;
+            assert_eq!(said, "farewell", "{wire:?} {side}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_that_ends_said_on_stderr_is_told_to_whom_it_owes_an_answer() {
+    for wire in WIRES {
+        for side in SIDES {
+            let mut client = through(wire, &scripts(), MODERN, json!({})).await;
+            let reply = client.call(&format!("{side}_crash"), json!({})).await;
+            let message = reply.error()["message"].as_str().unwrap();
+            assert!(message.contains(&format!("the server {side} ended")), "{wire:?}: {message}");
+            assert!(message.contains("something went terribly wrong"), "{wire:?}: {message}");
+        }
+    }
+}
+
+/// Waits until a killed server runs again; gives its new process.
+async fn again(client: &mut Client, side: &str, killed: &str) -> String {
+    let tool = format!("{side}_pid");
+    let waiting = async {
+        loop {
+            let reply = client.call(&tool, json!({})).await;
+            if reply.message.get("result").is_some() && reply.said() != killed {
+                return reply.said().to_owned();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it runs again")
+}
+
+#[tokio::test]
+async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
+    for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY), (Wire::Http, MODERN)] {
+        let mut client = through(wire, &scripts(), revision, json!({})).await;
+        listed(&mut client, "tools", "name").await;
+        let listen = watch(&mut client, &[]).await.listen;
+        for (side, other) in [("old", "new"), ("new", "old")] {
+            let label = format!("{wire:?} {revision} kills {side}");
+            hold(&mut client, other, "goes on").await;
+            hold(&mut client, side, "is lost").await;
+            let pid = say(&mut client, &format!("{side}_pid"), json!({})).await;
+            signal("KILL", &pid).await;
+            let lost = client.message("the end of the call", |m| m["id"] == "is lost").await;
+            let message = lost["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains(&format!("the server {side} ended")), "{label}: {lost}");
+            // Names stay as they are while one is away.
+            client.begin("tools/call", json!({"name": format!("{other}_release"), "arguments": {}})).await;
+            let kept = client.message("the call of the other", |m| m["id"] == "goes on").await;
+            assert_eq!(kept["result"]["content"][0]["text"], "released", "{label}");
+            assert_ne!(again(&mut client, side, &pid).await, pid, "{label}");
+        }
+        let ended = client
+            .leftovers()
+            .iter()
+            .any(|a| matches!(a, Arrival::Message(_, m, _) if Some(&m["id"]) == listen.as_ref()));
+        assert!(!ended, "{wire:?} {revision}: a listen outlives the restart");
+    }
+}
+
+/// Watches a resource of an upstream, kills that, and asserts that once it runs again the resource is still watched.
+async fn is_watched_again(side: &str, watching: Value) {
+    let mut client = through(Wire::Stdio, &scripts(), LATEST_LEGACY, json!({})).await;
+    let uri = format!("scripted://{side}/a");
+    watch(&mut client, &[&uri]).await;
+    let pid = say(&mut client, &format!("{side}_pid"), json!({})).await;
+    signal("KILL", &pid).await;
+    again(&mut client, side, &pid).await;
+    say(&mut client, &format!("{side}_await_line"), watching).await;
+    let touch = json!({"name": format!("{side}_touch"), "arguments": {"uri": uri}});
+    client.begin("tools/call", touch).await;
+    assert_eq!(client.next("notifications/resources/updated").await["params"]["uri"], uri);
+}
+
+#[tokio::test]
+async fn a_subscription_outlives_the_restart_of_a_legacy_upstream() {
+    is_watched_again("old", json!({"method": "resources/subscribe"})).await;
+}
+
+#[tokio::test]
+async fn a_subscription_outlives_the_restart_of_a_modern_upstream() {
+    // There is one listen more, to the lists.
+    is_watched_again("new", json!({"method": "subscriptions/listen", "count": 2})).await;
+}

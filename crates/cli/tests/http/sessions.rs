@@ -1,0 +1,170 @@
+//! Session ids: given, required, ended, and absent in the modern era.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use testkit::{Arrival, LATEST_LEGACY, LEGACY, MODERN, Wire};
+
+use super::{
+    discover, fetch, fetch_modern, id_of, initialize, is_cancelled, post, session, url, with_progress,
+};
+use crate::era::{ask, beside, echo, meta, request};
+use crate::{long_countdown, modern};
+
+#[tokio::test]
+async fn http_07_a_session_id_is_visible_ascii_and_has_128_random_bits() {
+    let server = modern(Wire::Http).await;
+    let mut ids = BTreeSet::new();
+    let mut seen: Vec<BTreeSet<u8>> = Vec::new();
+    for at in 0..400 {
+        let revision = LEGACY[at % LEGACY.len()];
+        let answer = fetch(url(&server), "POST", &[], &initialize(revision).to_string()).await;
+        assert_eq!(answer.status, 200, "{revision}");
+        let id = answer.header("mcp-session-id").unwrap_or_else(|| panic!("{revision}: no id"));
+        assert!(id.bytes().all(|b| (0x21..=0x7e).contains(&b)), "{revision}: {id:?}");
+        seen.resize(seen.len().max(id.len()), BTreeSet::new());
+        id.bytes().zip(&mut seen).for_each(|(byte, at)| {
+            at.insert(byte);
+        });
+        assert!(ids.insert(id.to_owned()), "{id} was given twice");
+    }
+    // What the places of the id hold, as bits: a counter or a clock would leave most of them unchanged.
+    #[allow(clippy::cast_precision_loss)]
+    let bits: f64 = seen.iter().map(|bytes| (bytes.len() as f64).log2()).sum();
+    assert!(bits >= 128.0, "{bits} bits");
+}
+
+#[tokio::test]
+async fn http_08_a_request_without_the_id_after_initialize_is_400() {
+    let server = modern(Wire::Http).await;
+    for revision in LEGACY {
+        let mut live = session(&server, revision, json!({})).await;
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}})),
+            ("logging/setLevel", json!({"level": "info"})),
+        ] {
+            for version in [revision, ""] {
+                let headers = [("mcp-session-id", ""), ("mcp-protocol-version", version)];
+                let asked = request(format!("{method} {version}"), method, params.clone());
+                let reply = ask(&mut live, &asked, &headers).await;
+                assert_eq!(
+                    (reply.status(), reply.code()),
+                    (Some(400), -32602),
+                    "{revision} {method} {version:?}"
+                );
+            }
+        }
+        assert_eq!(
+            live.call("echo", json!({"message": "hi"})).await.said(),
+            "hi",
+            "{revision}: with it all is well"
+        );
+    }
+}
+
+/// Whatever names a session that is not there is told so.
+async fn is_gone(url: &str, revision: &str, id: &str) {
+    let headers = [("Mcp-Session-Id", id), ("MCP-Protocol-Version", revision)];
+    let only = &headers[..1];
+    for headers in [&headers[..], only] {
+        let asked = request("gone", "tools/list", json!({}));
+        let answer = post(url, headers, &asked).await;
+        let (code, of) = answer.error();
+        assert_eq!((answer.status, of), (404, Some(json!("gone"))), "{revision} {id}");
+        assert!(!(-32099..=-32020).contains(&code), "{revision} {id}: {code} is of another era");
+        for message in [
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
+        ] {
+            let answer = post(url, headers, &message).await;
+            assert_eq!((answer.status, answer.error().1), (404, None), "{revision} {id} {message}");
+        }
+        for verb in ["GET", "DELETE"] {
+            let answer = fetch(url, verb, headers, "").await;
+            assert_eq!((answer.status, answer.error().1), (404, None), "{revision} {id} {verb}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_09_an_id_that_was_ended_or_never_given_is_404() {
+    let server = modern(Wire::Http).await;
+    for revision in LEGACY {
+        let ended = id_of(&session(&server, revision, json!({})).await);
+        let answer = fetch(url(&server), "DELETE", &[("Mcp-Session-Id", &ended)], "").await;
+        assert!(answer.status < 300, "{revision}: {}", answer.status);
+        for id in [ended.as_str(), "0", "00000000000000000000000000000000", "!\"~ {}"] {
+            is_gone(url(&server), revision, id).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_10_delete_ends_the_session_with_all_that_runs_in_it() {
+    let mut server = modern(Wire::Http).await;
+    for revision in LEGACY {
+        let mut live = session(&server, revision, json!({})).await;
+        let mut other = session(&server, revision, json!({})).await;
+        let stream = live.exchange("GET", &[], Vec::new());
+        assert_eq!(live.head(stream).await.status, 200, "{revision}");
+        let running = json!(format!("ended with {revision}").replace(' ', "-"));
+        let call = live.begin_as(running.clone(), "tools/call", long_countdown()).await;
+        live.next("notifications/progress").await;
+        let deleted = live.exchange("DELETE", &[], Vec::new());
+        let (head, _) = live.whole(deleted).await;
+        assert!([200, 204].contains(&head.status), "{revision}: {}", head.status);
+        live.wait("the end of the GET", |a| matches!(a, Arrival::End(of) if *of == stream)).await;
+        live.wait("the end of the call", |a| matches!(a, Arrival::End(of) if *of == call)).await;
+        let rest = live.leftovers();
+        let answered =
+            rest.iter().any(|a| matches!(a, Arrival::Message(_, m, _) if m.get("id") == Some(&running)));
+        assert!(!answered, "{revision}: {rest:?}");
+        is_cancelled(&mut server, &running).await;
+        is_gone(url(&server), revision, &id_of(&live)).await;
+        assert_eq!(
+            other.call("echo", json!({"message": "hi"})).await.said(),
+            "hi",
+            "{revision}: another one lives"
+        );
+    }
+    // Where no session is named there is none to end.
+    let answer = fetch(url(&server), "DELETE", &[], "").await;
+    assert_eq!((answer.status, answer.error().1), (405, None));
+}
+
+#[tokio::test]
+async fn http_17_a_modern_request_gets_no_session_id() {
+    let server = modern(Wire::Http).await;
+    let url = url(&server);
+    let live = id_of(&session(&server, LATEST_LEGACY, json!({})).await);
+    for sent in ["", "made-up", &live] {
+        let session = ("Mcp-Session-Id", sent);
+        let progress = server.modern_params(with_progress());
+        for asked in [
+            discover("d"),
+            request("e", "tools/call", echo(meta(MODERN))),
+            request("p", "tools/call", progress),
+            request("n", "no/method", json!({"_meta": meta(MODERN)})),
+            request("v", "tools/list", json!({"_meta": meta("2031-01-01")})),
+            request(
+                "i",
+                "initialize",
+                json!({"protocolVersion": MODERN, "capabilities": {}, "_meta": meta(MODERN)}),
+            ),
+        ] {
+            for wrong in [("X-Nothing", "wrong"), ("Mcp-Method", "wrong"), ("Accept", "text/html")] {
+                let answer = fetch_modern(url, &asked, &[session, wrong]).await;
+                assert_eq!(answer.header("mcp-session-id"), None, "{sent:?} {wrong:?} {asked}");
+            }
+        }
+        let mut client = beside(&server);
+        client.session = Some(sent.to_owned()).filter(|id| !id.is_empty());
+        let listen = json!({"notifications": {"toolsListChanged": true}});
+        let listen = client.begin_as(json!("l"), "subscriptions/listen", listen).await;
+        assert!(!client.head(listen).await.headers.contains_key("mcp-session-id"), "{sent:?}");
+    }
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(post(url, &[], &cancelled).await.header("mcp-session-id"), None);
+}
