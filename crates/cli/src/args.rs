@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(
     name = "dateline",
     version,
-    about,
+    about = "One endpoint for all your MCP servers, for clients of every protocol revision",
     after_help = "Examples:
   dateline serve                                      serve what is configured (or a demo) at http://127.0.0.1:4400/mcp
   dateline serve --config ~/mcp.json                  serve the servers of a client's configuration
