@@ -677,3 +677,35 @@ async fn the_admin_socket_passes_to_the_next_dateline() {
     shown("second").await;
     assert!(std::path::Path::new(&socket).exists());
 }
+
+/// A pipe to the demo that keeps every line that goes through it.
+fn kept_lines(file: &str, era: &str) -> Value {
+    json!({"command": "/bin/sh", "args": ["-c", format!("tee -a {file} | {DATELINE} demo --stdio --era {era}")]})
+}
+
+fn sent(file: &str, method: &str) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().matches(&format!("\"method\":\"{method}\"")).count()
+}
+
+#[tokio::test]
+async fn prox_08_what_a_server_is_was_found_out_once_and_again_where_that_proves_wrong() {
+    let folder = Folder::new();
+    let (old, lines) = (folder.path("old"), folder.path("lines"));
+    // What stands behind the configuration can be exchanged while it is away.
+    folder.write("era", "legacy");
+    let script = format!("tee -a {lines} | {DATELINE} demo --stdio --era $(cat {})", folder.path("era"));
+    let changing = json!({"command": "/bin/sh", "args": ["-c", script]});
+    let daily =
+        Daily::start(json!({"old": kept_lines(&old, "legacy"), "changing": changing}), json!({})).await;
+    for (server, file) in [("old", &old), ("changing", &lines)] {
+        daily.until(server, "up", |s| s["state"] == "up" && s["era"] == "legacy").await;
+        assert_eq!((sent(file, "server/discover"), sent(file, "initialize")), (1, 1), "{server}");
+    }
+    folder.write("era", "modern");
+    for (server, era) in [("old", "legacy"), ("changing", "modern")] {
+        signal(daily.pids(server).await[0], "KILL");
+        daily.until(server, "back", |s| s["state"] == "up" && s["era"] == era && s["restarts"] != 0).await;
+    }
+    assert_eq!((sent(&old, "server/discover"), sent(&old, "initialize")), (1, 2), "it is not probed again");
+    assert_eq!(sent(&lines, "server/discover"), 2, "it is, since it refused the handshake");
+}

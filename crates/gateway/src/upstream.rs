@@ -267,7 +267,7 @@ impl Upstream {
     }
 
     async fn connect(&self) -> Result<Arc<Instance>, String> {
-        let settings = self.settings.clone();
+        let settings = Settings { era: self.kept().revision.map(Revision::era), ..self.settings.clone() };
         let client = match &self.options.target {
             Target::Local(service) => return Ok(Instance::new(0, Arc::clone(service), None)),
             Target::Program(program) => Client::start(program, settings).await,

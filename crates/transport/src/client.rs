@@ -17,7 +17,7 @@ use proto::{
     Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Listening, Mirror, Object, Peer,
     Principal, Raw, Rejection, Request, Service, Watchers, wire,
 };
-use spec::{Disconnect, Revision};
+use spec::{Disconnect, Era, Revision};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,9 @@ pub use process::Program;
 pub struct Settings {
     /// What we say of ourselves.
     pub introduction: Introduction,
+    /// What the server was found to be before; a legacy one is opened without a probe. Where that proves wrong it is
+    /// found out again.
+    pub era: Option<Era>,
     /// How long a server may stay silent on the probe before it is taken for a legacy one.
     pub probe: Duration,
     /// How long it may take until a server is ready.
@@ -66,6 +69,7 @@ impl Settings {
             introduction: Introduction {
                 identity: Object::new().with("name", name).with("version", version),
             },
+            era: None,
             probe: Duration::from_secs(3),
             connect: Duration::from_secs(60),
             call: Duration::from_secs(600),

@@ -14,7 +14,7 @@ use proto::modern::client::Calls;
 use proto::upstream::{CallKey, Edge, Outgoing};
 use proto::wire::{self, Id, Message};
 use proto::{Answer, Mirror, Object, Raw, Rejection, Request, header as mirrored};
-use spec::{Disconnect, Method, Revision, header as name};
+use spec::{Disconnect, Era, Method, Revision, header as name};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -100,6 +100,11 @@ pub(super) async fn connect(remote: &Remote, settings: Settings) -> Result<Clien
 }
 
 async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, TransportError> {
+    if settings.era == Some(Era::Legacy)
+        && let Ok(found) = open(link, settings).await
+    {
+        return Ok(found);
+    }
     let params = Calls::discover(link.revision, &settings.introduction);
     let headers = mirrored::of_request(link.revision.as_str(), Method::Discover, &params, &[]);
     let probe = wire::request(&Id::number(1), Method::Discover.wire(), &params);
@@ -109,6 +114,11 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, Transpo
         Some(Err(supported)) => only_legacy(&supported)?,
         None => {}
     }
+    open(link, settings).await
+}
+
+/// Opens a session.
+async fn open(link: &mut Link, settings: &Settings) -> Result<Found, TransportError> {
     let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
     let initialize = wire::request(&Id::number(2), Method::Initialize.wire(), &params);
     let (headers, outcome) = link.ask(initialize, HeaderMap::new(), settings).await?;

@@ -29,6 +29,11 @@ const AFTERWARDS: Duration = Duration::from_millis(200);
 
 /// Starts a program and finds out what it speaks.
 pub(super) async fn start(program: &Program, settings: Settings) -> Result<Client, TransportError> {
+    if settings.era == Some(Era::Legacy)
+        && let Ok(client) = attempt(program, &settings, false).await
+    {
+        return Ok(client);
+    }
     match attempt(program, &settings, true).await {
         // Some legacy servers end at the first message that is not a handshake.
         Err(TransportError::Closed(_)) => attempt(program, &settings, false).await,
