@@ -16,12 +16,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::net::{UnixListener, UnixStream};
 use transport::CancellationToken;
 
 use crate::args::{Admin, Logs, Status};
 use crate::config;
 use crate::exit::Failure;
+use crate::socket::Socket;
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -39,49 +39,15 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
 }
 
-/// A socket, and the file that it is.
-struct Socket {
-    path: PathBuf,
-    file: Option<u64>,
-    listener: UnixListener,
-}
-
-/// What identifies the file at a path.
-fn inode(path: &Path) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::symlink_metadata(path).ok().map(|file| file.ino())
-}
-
-/// Opens the admin socket; `Ok(None)` while another dateline has it.
-async fn open(path: &Path) -> std::io::Result<Option<Socket>> {
-    if UnixStream::connect(path).await.is_ok() {
-        return Ok(None);
-    }
-    // What is left of one that was killed.
-    let _ = std::fs::remove_file(path);
-    path.parent().map_or(Ok(()), private)?;
-    let listener = UnixListener::bind(path)?;
-    Ok(Some(Socket { path: path.to_owned(), file: inode(path), listener }))
-}
-
-/// Makes a folder that nobody else can look into.
-fn private(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.
 pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: CancellationToken) {
     let Some(path) = admin.admin_socket.clone().or_else(default_socket) else { return };
     let mut told = false;
     loop {
-        match open(&path).await {
-            Ok(Some(socket)) => {
-                transport::http::serve_unix(socket.listener, router(gateway), shutdown).await;
-                // The next dateline may have put its own in this place already.
-                if inode(&socket.path) == socket.file {
-                    let _ = std::fs::remove_file(&socket.path);
-                }
+        match Socket::open(&path).await {
+            Ok(Some(Socket { listener, file })) => {
+                transport::http::serve_unix(listener, router(gateway), shutdown).await;
+                drop(file);
                 return;
             }
             Ok(None) if !told => {

@@ -162,9 +162,10 @@ pub(crate) struct StdioArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct Listen {
-    /// Address and port to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4400")]
-    pub(crate) listen: String,
+    /// Where to listen; can be repeated. ADDR:PORT serves HTTP (port 0 takes a free one); unix:PATH and tcp:ADDR:PORT
+    /// serve the framing of standard streams, a message a line.
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:4400")]
+    pub(crate) listen: Vec<String>,
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
     pub(crate) allow_remote: bool,

@@ -7,6 +7,7 @@ mod config;
 mod configure;
 mod exit;
 mod serve;
+mod socket;
 
 use std::io::IsTerminal as _;
 

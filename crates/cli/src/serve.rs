@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dateline::{Bound, CancellationToken, Http, HttpOptions, Limits, Revisions};
+use futures_util::future::{BoxFuture, join_all, try_join_all};
 use gateway::{Gateway, Options, ServerOptions, Target};
 use notify::Watcher as _;
+use proto::Service;
 use transport::client::{Guard, Settings};
 
 use crate::admin;
 use crate::args::{Demo, EraArg, Listen, Serve, StdioArgs};
 use crate::config::{self, Config};
 use crate::exit::Failure;
+use crate::socket::Socket;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
@@ -27,10 +30,11 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
     }
     let served = async {
-        let listener = Listening::new(Http::new(gateway.clone()), &args.listen, &shutdown, &what).await?;
+        let revisions = Revisions::ALL;
+        let listening = Listening::new(gateway.clone(), revisions, &args.listen, &shutdown, &what).await?;
         let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
         let router = args.admin_http.then(|| admin::router(gateway.clone()));
-        tokio::join!(listener.serve(router), admin).0
+        tokio::join!(listening.serve(router), admin).0
     };
     let served = served.await;
     gateway.close().await;
@@ -154,53 +158,116 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
         let served = dateline::stdio_until(server, revisions, limits, shutdown).await;
         return served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")));
     }
-    let http = Http::new(server).revisions(revisions);
-    Listening::new(http, &args.listen, &shutdown, "the demo").await?.serve(None).await
+    Listening::new(server, revisions, &args.listen, &shutdown, "the demo").await?.serve(None).await
 }
 
 fn limits(listen: &Listen) -> Limits {
     Limits { message: listen.max_message, ..Limits::default() }
 }
 
-/// An endpoint that listens where it was asked to.
+/// Where to listen, and how.
+enum Place<'a> {
+    Http(&'a str),
+    Unix(&'a Path),
+    Tcp(&'a str),
+}
+
+impl Place<'_> {
+    fn read(listen: &str) -> Place<'_> {
+        match listen.split_once(':') {
+            Some(("unix", path)) => Place::Unix(Path::new(path)),
+            Some(("tcp", address)) => Place::Tcp(address),
+            _ => Place::Http(listen),
+        }
+    }
+}
+
+/// Says whether an address can be reached from this machine only.
+fn is_loopback(address: &str) -> bool {
+    let parsed: Option<SocketAddr> = address.parse().ok();
+    parsed.map_or(address.starts_with("localhost:"), |a| a.ip().is_loopback())
+}
+
+/// Whether it may be listened on an address.
+fn allowed(address: &str, listen: &Listen) -> Result<(), Failure> {
+    if is_loopback(address) || listen.allow_remote {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{address} can be reached from other machines, and nobody has to log in. Listen on 127.0.0.1, or add \
+         --allow-remote if that is what you want"
+    )))
+}
+
+/// Endpoints that listen where they were asked to.
 struct Listening {
-    bound: Bound,
-    options: HttpOptions,
+    http: Vec<(Bound, HttpOptions)>,
+    lines: Vec<BoxFuture<'static, ()>>,
 }
 
 impl Listening {
     /// Listens, and says on stderr where.
     async fn new(
-        http: Http,
+        service: impl Service + Clone,
+        revisions: Revisions,
         listen: &Listen,
         shutdown: &CancellationToken,
         what: &str,
     ) -> Result<Listening, Failure> {
-        let address: Option<SocketAddr> = listen.listen.parse().ok();
-        let loopback = address.map_or(listen.listen.starts_with("localhost:"), |a| a.ip().is_loopback());
-        if !loopback && !listen.allow_remote {
-            return Err(Failure::Usage(format!(
-                "{} can be reached from other machines, and nobody has to log in. Listen on 127.0.0.1, or add \
-                 --allow-remote if that is what you want",
-                listen.listen
-            )));
+        let mut listening = Listening { http: Vec::new(), lines: Vec::new() };
+        let failed = |why: String| {
+            Failure::Listen(format!(
+                "{why}. Is another dateline running? Choose another address with --listen"
+            ))
+        };
+        let limits = limits(listen);
+        for place in &listen.listen {
+            let (service, token) = (service.clone(), shutdown.clone());
+            match Place::read(place) {
+                Place::Http(address) => {
+                    allowed(address, listen)?;
+                    let mut options = HttpOptions::default();
+                    if !is_loopback(address) {
+                        options.hosts = None;
+                    }
+                    let http = Http::new(service).revisions(revisions).limits(limits);
+                    let bound = http.options(options.clone()).until(token).bind(address).await;
+                    let bound = bound.map_err(|e| failed(e.to_string()))?;
+                    eprintln!("dateline serves {what} at {}", bound.url());
+                    listening.http.push((bound, options));
+                }
+                Place::Tcp(address) => {
+                    allowed(address, listen)?;
+                    let cannot = |e| failed(format!("cannot listen on {address}: {e}"));
+                    let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
+                    let at = listener.local_addr().map_err(cannot)?;
+                    eprintln!("dateline serves {what} at tcp:{at}");
+                    listening.lines.push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
+                }
+                Place::Unix(path) => {
+                    let cannot = |why: String| failed(format!("cannot listen on {}: {why}", path.display()));
+                    let socket = Socket::open(path).await.map_err(|e| cannot(e.to_string()))?;
+                    let Socket { listener, file } =
+                        socket.ok_or_else(|| cannot("another process listens there".into()))?;
+                    eprintln!("dateline serves {what} at unix:{}", path.display());
+                    listening.lines.push(Box::pin(async move {
+                        dateline::unix(listener, service, revisions, limits, token).await;
+                        drop(file);
+                    }));
+                }
+            }
         }
-        let mut options = HttpOptions::default();
-        if !loopback {
-            options.hosts = None;
-        }
-        let http = http.limits(limits(listen)).options(options.clone()).until(shutdown.clone());
-        let bound = http.bind(&listen.listen).await.map_err(|e| {
-            Failure::Listen(format!("{e}. Is another dateline running? Choose another address with --listen"))
-        })?;
-        eprintln!("dateline serves {what} at {}", bound.url());
-        Ok(Listening { bound, options })
+        Ok(listening)
     }
 
-    /// Serves, with another router beside the endpoint, behind the same checks.
+    /// Serves, with another router beside each HTTP endpoint, behind the same checks.
     async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
-        let beside = beside.map(|router| transport::http::guarded(router, self.options)).unwrap_or_default();
-        self.bound.serve_with(beside).await.map_err(|e| Failure::Other(format!("the listener failed: {e}")))
+        let http = self.http.into_iter().map(|(bound, options)| {
+            let beside = beside.clone().map(|router| transport::http::guarded(router, options));
+            bound.serve_with(beside.unwrap_or_default())
+        });
+        let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));
+        served.map(drop).map_err(|e| Failure::Other(format!("the listener failed: {e}")))
     }
 }
 

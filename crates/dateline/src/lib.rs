@@ -28,7 +28,7 @@ pub use server::{
     ResourceContents, ResourceTemplate, Result, Sampled, Server, Template, Tool, ToolResult, Vars, seal,
 };
 pub use spec::{Era, Revision, Revisions};
-pub use transport::http::Options as HttpOptions;
+pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 
 use std::net::SocketAddr;
@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use proto::Service;
 use proto::edge::Served;
+use transport::http::Paths;
 
 /// Serves standard input and output until the input ends, in every revision.
 ///
@@ -59,25 +60,50 @@ pub async fn stdio_until(
     transport::serve_stdio(served, shutdown).await
 }
 
-/// An endpoint of Streamable HTTP.
+/// Serves each connection to a TCP address as a pipe of its own, until `shutdown` is cancelled: the framing of
+/// standard streams, a message a line. Whoever reaches the address is served.
+pub async fn tcp(
+    listener: tokio::net::TcpListener,
+    service: impl Service,
+    revisions: Revisions,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    let served = Arc::new(Served { service: Arc::new(service), revisions, limits });
+    transport::serve_tcp(listener, served, shutdown).await;
+}
+
+/// The same on a Unix socket. Whoever may open the socket's file is served, as the user of this machine.
+pub async fn unix(
+    listener: tokio::net::UnixListener,
+    service: impl Service,
+    revisions: Revisions,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    let served = Arc::new(Served { service: Arc::new(service), revisions, limits });
+    transport::serve_unix_lines(listener, served, shutdown).await;
+}
+
+/// An endpoint of Streamable HTTP, with one of HTTP+SSE beside it for clients of 2024-11-05.
 pub struct Http {
     service: Arc<dyn Service>,
     revisions: Revisions,
     limits: Limits,
     options: HttpOptions,
-    path: String,
+    paths: Paths,
     shutdown: CancellationToken,
 }
 
 impl Http {
-    /// An endpoint at `/mcp` that serves every revision on loopback.
+    /// An endpoint at `/mcp`, and HTTP+SSE at `/sse`, that serves every revision on loopback.
     pub fn new(service: impl Service) -> Http {
         Http {
             service: Arc::new(service),
             revisions: Revisions::ALL,
             limits: Limits::default(),
             options: HttpOptions::default(),
-            path: "/mcp".into(),
+            paths: Paths { endpoint: "/mcp".into(), sse: Some("/sse".into()) },
             shutdown: CancellationToken::new(),
         }
     }
@@ -103,7 +129,14 @@ impl Http {
     /// The same at another path.
     #[must_use]
     pub fn path(self, path: &str) -> Http {
-        Http { path: path.into(), ..self }
+        Http { paths: Paths { endpoint: path.into(), ..self.paths }, ..self }
+    }
+
+    /// The same with the event stream of HTTP+SSE at another path, or without it. Messages are posted to `message`
+    /// beside it.
+    #[must_use]
+    pub fn sse_path(self, path: Option<&str>) -> Http {
+        Http { paths: Paths { sse: path.map(str::to_owned), ..self.paths }, ..self }
     }
 
     /// The same until this token is cancelled.
@@ -117,7 +150,7 @@ impl Http {
     pub fn router(self) -> axum::Router {
         let served =
             Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        transport::http::router(&self.path, served, self.options, self.shutdown)
+        transport::http::router(&self.paths, served, self.options, self.shutdown)
     }
 
     /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited.
@@ -130,7 +163,7 @@ impl Http {
         let address = listener.local_addr().map_err(failed)?;
         Ok(Bound {
             address,
-            path: self.path.clone(),
+            path: self.paths.endpoint.clone(),
             listener,
             shutdown: self.shutdown.clone(),
             router: self.router(),

@@ -354,9 +354,13 @@ impl Upstream {
             why: kept.trouble.clone().or(waits),
             state,
             since,
-            transport: match self.options.target {
+            transport: match &self.options.target {
                 Target::Program(_) => "stdio",
-                Target::Remote(_) => "http",
+                Target::Remote(remote) if remote.sse => "sse",
+                Target::Remote(_) => {
+                    let client = kept.instances.iter().find_map(|instance| instance.client.as_ref());
+                    if client.is_some_and(Client::is_one_stream) { "sse" } else { "http" }
+                }
                 Target::Local(_) => "in process",
             },
             revision: kept.revision,

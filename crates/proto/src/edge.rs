@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use spec::{Era, Method, Notice, Revision, Revisions, Rules};
@@ -36,6 +37,9 @@ pub enum Output {
     Abandon(Box<Request>),
     /// The call's stream is complete.
     Finish(CallKey),
+    /// The connection that carries the call's stream may be closed: the client comes back for the rest after this
+    /// time. Where a stream cannot be resumed it means nothing.
+    Release(CallKey, Duration),
 }
 
 /// What a server serves, and to whom.
@@ -77,15 +81,16 @@ pub fn refuse(id: &Id, rejection: &Rejection, rules: &Rules) -> Bytes {
 /// One pipe: modern requests, until a handshake makes the rest of it a legacy session.
 pub struct Pipe {
     served: Arc<Served>,
+    principal: Principal,
     session: Option<Session>,
     modern: HashMap<CallKey, Call>,
     next: CallKey,
 }
 
 impl Pipe {
-    /// A fresh pipe.
-    pub fn new(served: Arc<Served>) -> Pipe {
-        Pipe { served, session: None, modern: HashMap::new(), next: 1 }
+    /// A fresh pipe, on whose other end is this principal.
+    pub fn new(served: Arc<Served>, principal: Principal) -> Pipe {
+        Pipe { served, principal, session: None, modern: HashMap::new(), next: 1 }
     }
 
     fn rules(&self) -> &'static Rules {
@@ -97,14 +102,13 @@ impl Pipe {
         self.modern.len() + self.session.as_ref().map_or(0, Session::in_flight)
     }
 
-    /// Takes in one message.
-    pub fn receive(&mut self, bytes: Bytes) -> Vec<Output> {
-        match wire::read(bytes, &self.served.limits) {
-            Err(error) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
-            Ok(message) => match &mut self.session {
-                Some(session) => session.receive(message, &self.served, true),
-                None => self.first(message),
-            },
+    /// Takes in what [`wire::read`] found.
+    pub fn receive(&mut self, read: Result<Message, Unreadable>) -> Vec<Output> {
+        match (read, &mut self.session) {
+            (Ok(message), Some(session)) => session.receive(message, &self.served, true),
+            (Ok(message), None) => self.first(message),
+            (Err(Unreadable::Batch(sent)), Some(session)) => session.batch(sent, &self.served, true),
+            (Err(error), _) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
         }
     }
 
@@ -131,7 +135,7 @@ impl Pipe {
         }
         match Method::parse(&call.method) {
             Some(Method::Initialize) if legacy => {
-                match Session::open(&call, &self.served, Principal::local()) {
+                match Session::open(&call, &self.served, self.principal.clone()) {
                     Ok((session, reply)) => {
                         self.session = Some(session);
                         vec![Output::Reply(reply)]
@@ -152,7 +156,7 @@ impl Pipe {
         {
             return vec![Output::Reply(refuse(&call.id, &rejection, rules))];
         }
-        let opened = Call::open(call, None, &self.served, &Principal::local());
+        let opened = Call::open(call, None, &self.served, &self.principal);
         let key = self.next;
         match opened {
             Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, rules))],

@@ -170,6 +170,8 @@ pub enum Event {
     Progress(Object),
     /// A log message: `level`, `logger`, `data`.
     Log(Level, Object),
+    /// The client need not stay connected: it may come back for the rest after this time.
+    Release(Duration),
 }
 
 /// Where a request's events go: a bounded queue, so that who makes them waits for who reads them.

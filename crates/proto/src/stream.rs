@@ -50,6 +50,8 @@ impl Stream {
                 }
                 Some(notification(Notice::Message, params, self.rules))
             }
+            // It is for the connection, and no message.
+            Event::Release(_) => None,
         }
     }
 }

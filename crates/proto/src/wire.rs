@@ -182,6 +182,17 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     }
 }
 
+/// The messages of what was read: one, those of an array, or none. A server of a revision with arrays may answer in
+/// one.
+pub fn each(read: Result<Message, Unreadable>) -> impl Iterator<Item = Message> {
+    let (one, several) = match read {
+        Ok(message) => (Some(message), Vec::new()),
+        Err(Unreadable::Batch(sent)) => (None, sent.array().unwrap_or_default()),
+        Err(_) => (None, Vec::new()),
+    };
+    one.into_iter().chain(several.into_iter().filter_map(|raw| sort(raw).ok()))
+}
+
 const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;
 
 fn begin(room: usize) -> Vec<u8> {

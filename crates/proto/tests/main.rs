@@ -10,7 +10,7 @@ use proto::upstream::{self, Edge, Introduction};
 use proto::wire::{self, Limits};
 use proto::{
     Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event,
-    Filter, Interim, Level, Listening, Object, Peer, Raw, Rejection, Request, Service, legacy, modern,
+    Filter, Interim, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy, modern,
     project,
 };
 use serde_json::{Value, json};
@@ -36,6 +36,10 @@ impl Service for Stub {
     }
 }
 
+fn read(bytes: Bytes) -> Result<wire::Message, wire::Unreadable> {
+    wire::read(bytes, &Limits::default())
+}
+
 fn object(value: &Value) -> Object {
     Object::of(value)
 }
@@ -54,20 +58,22 @@ fn pipe() -> Pipe {
         revisions: Revisions::ALL,
         limits: Limits { calls: 3, ..Limits::default() },
     };
-    Pipe::new(Arc::new(served))
+    Pipe::new(Arc::new(served), Principal::local())
 }
 
 /// A pipe on which a session of this revision was opened.
 fn session(revision: &str, capabilities: &Value) -> Pipe {
     let mut pipe = pipe();
     let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
-    pipe.receive(bytes(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})));
+    pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))));
+    let outputs = pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))));
+    assert!(matches!(outputs[..], [Output::Listen(0, _, _)]), "{outputs:?}");
     pipe
 }
 
 fn call(pipe: &mut Pipe, id: u64, meta: &Value) -> Vec<Output> {
     let params = json!({"name": "x", "arguments": {}, "_meta": meta});
-    pipe.receive(bytes(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})))
+    pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))))
 }
 
 fn started(outputs: &[Output]) -> (u64, Request) {
@@ -114,12 +120,12 @@ fn a_session_asks_on_the_wire_and_calls_again_with_all_answers() {
     assert_eq!(asked[1]["method"], "roots/list");
     let answer =
         |of: &Value, result: Value| bytes(&json!({"jsonrpc": "2.0", "id": of["id"], "result": result}));
-    assert!(pipe.receive(answer(&asked[1], json!({"roots": []}))).is_empty(), "one answer is still missing");
+    assert!(pipe.receive(read(answer(&asked[1], json!({"roots": []})))).is_empty(), "one answer is still missing");
     assert!(
-        pipe.receive(answer(&json!({"id": 99}), json!({}))).is_empty(),
+        pipe.receive(read(answer(&json!({"id": 99}), json!({})))).is_empty(),
         "an answer to nothing is ignored"
     );
-    let (again, request) = started(&pipe.receive(answer(&asked[0], json!({"action": "decline"}))));
+    let (again, request) = started(&pipe.receive(read(answer(&asked[0], json!({"action": "decline"})))));
     assert_eq!(again, key);
     let answers = request.answers.unwrap();
     assert_eq!(answers.state.unwrap().string().unwrap(), "state");
@@ -136,7 +142,7 @@ fn a_cancelled_call_takes_its_questions_back_and_is_not_answered() {
     let asked = sent(&pipe.answered(key, interim(vec![("a", form())])));
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    let outputs = pipe.receive(bytes(&cancelled));
+    let outputs = pipe.receive(read(bytes(&cancelled)));
     assert!(outputs.iter().any(|o| matches!(o, Output::Drop(k) if *k == key)));
     assert_eq!(sent(&outputs)[0]["params"]["requestId"], asked[0]["id"]);
     assert!(pipe.answered(key, Ok(Answer::Complete(Object::new()))).is_empty());
@@ -194,13 +200,13 @@ fn a_subscription_tells_until_it_is_ended() {
     let request = |id: u64, method: &str| {
         bytes(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "u"}}))
     };
-    let outputs = pipe.receive(request(1, "resources/subscribe"));
+    let outputs = pipe.receive(read(request(1, "resources/subscribe")));
     let [Output::Listen(key, filter, _)] = &outputs[..] else { panic!("{outputs:?}") };
     assert_eq!(filter.uris, ["u"]);
     let change = Change::Resource("u".into());
     assert_eq!(sent(&pipe.listening(*key, Ok(filter.clone())))[0]["result"], json!({}));
     assert_eq!(sent(&pipe.changed(*key, &change))[0]["params"], json!({"uri": "u"}));
-    let outputs = pipe.receive(request(2, "resources/unsubscribe"));
+    let outputs = pipe.receive(read(request(2, "resources/unsubscribe")));
     assert!(outputs.iter().any(|o| matches!(o, Output::Drop(k) if k == key)));
     assert!(pipe.changed(*key, &change).is_empty());
 }

@@ -1,6 +1,7 @@
 //! What a handler can do while it works on a request.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{Ask, Event, Level, Object, Peer, Raw, Rejection, Request};
@@ -77,6 +78,14 @@ impl Cx {
             params.set("message", message);
         }
         self.0.request.events.send(Event::Progress(params)).await;
+    }
+
+    /// Lets go of the client's connection: it comes back for the rest after this time, and meanwhile no connection is
+    /// held open for a long call. Where the revision or the transport has no way to come back, nothing happens.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server>
+    pub async fn release(&self, after: Duration) {
+        self.0.request.events.send(Event::Release(after)).await;
     }
 
     /// Sends a log message, where the client wants this level. It must hold no secrets.

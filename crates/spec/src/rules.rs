@@ -29,7 +29,7 @@ pub struct Rules {
     pub server_requests: bool,
     /// How long a log level holds.
     pub log_scope: LogScope,
-    /// An event stream opens with an empty event that has an id.
+    /// An event stream opens with an empty event that has an id, and its connection may be closed before its end.
     pub priming_event: bool,
     /// `elicitation.url` exists beside forms.
     pub url_elicitation: bool,

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -39,12 +39,17 @@ pub enum Wire {
     Stdio,
     /// Streamable HTTP.
     Http,
+    /// HTTP+SSE, of handshake revisions only.
+    Sse,
 }
 
-/// Both transports, for obligations that hold on any.
+/// The transports of a modern client, for obligations that hold on any.
 pub const WIRES: [Wire; 2] = [Wire::Stdio, Wire::Http];
+/// The transports of a legacy client.
+pub const LEGACY_WIRES: [Wire; 3] = [Wire::Stdio, Wire::Http, Wire::Sse];
 
-/// Names an exchange: a POST or GET over HTTP. Over stdio everything is exchange 0.
+/// Names an exchange: a POST or GET over HTTP. Over stdio everything is exchange 0, and over HTTP+SSE all that comes
+/// on the event stream.
 pub type Exchange = u64;
 
 /// Something that came from the server.
@@ -58,6 +63,8 @@ pub enum Arrival {
     Rubbish(Exchange, String),
     /// An SSE comment.
     Comment(Exchange),
+    /// A field of an SSE event other than its data, such as `id: 7`. It comes before the event's message.
+    Field(Exchange, String),
     /// The response is complete, or the output ended.
     End(Exchange),
 }
@@ -159,8 +166,9 @@ fn started(command: &mut Command) -> Child {
 }
 
 enum Link {
-    Stdio(Option<ChildStdin>),
+    Stdio(Option<Box<dyn AsyncWrite + Send + Unpin>>),
     Http { url: String, exchanges: Vec<(Exchange, AbortHandle)> },
+    Sse { endpoint: String, stream: AbortHandle },
 }
 
 /// A raw client of one server.
@@ -192,6 +200,22 @@ impl Client {
                 client.program = Some(program);
                 client
             }
+            Wire::Sse => {
+                let program = Program::http(command, &[args, &["--listen", "127.0.0.1:0"]].concat()).await;
+                let url = sse_url(program.url.as_deref().expect("it has a URL"));
+                let mut client = Client::connect_sse(&url).await;
+                client.program = Some(program);
+                client
+            }
+        }
+    }
+
+    /// Talks to a URL over a transport.
+    pub async fn over(wire: Wire, url: &str) -> Client {
+        match wire {
+            Wire::Stdio => panic!("stdio has no URL"),
+            Wire::Http => Client::connect(url),
+            Wire::Sse => Client::connect_sse(&sse_url(url)).await,
         }
     }
 
@@ -199,22 +223,58 @@ impl Client {
     pub fn pipe(command: &str, args: &[&str]) -> Client {
         let mut child = started(&mut prepared(command, args));
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+        let stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
         tokio::spawn(async move { while let Ok(Some(_)) = stderr.next_line().await {} });
-        let out = sender.clone();
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                let arrival = match serde_json::from_str(&line) {
-                    Ok(value) => Arrival::Message(0, value, line),
-                    Err(_) => Arrival::Rubbish(0, line),
-                };
-                let _ = out.send(arrival);
+        tokio::spawn(link::lines(stdout, sender.clone()));
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let program = Some(Program { child, url: None });
+        Client::new(Link::Stdio(Some(Box::new(stdin))), program, sender, arrivals)
+    }
+
+    /// Talks a message a line over a socket: `unix:PATH` or `tcp:ADDR`.
+    pub async fn socket(place: &str) -> Client {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let out: Box<dyn AsyncWrite + Send + Unpin> = match place.split_once(':') {
+            Some(("unix", path)) => {
+                let stream = tokio::net::UnixStream::connect(path).await.expect("the socket takes connections");
+                let (reader, writer) = stream.into_split();
+                tokio::spawn(link::lines(reader, sender.clone()));
+                Box::new(writer)
             }
-            let _ = out.send(Arrival::End(0));
-        });
-        let stdin = child.stdin.take();
-        Client::new(Link::Stdio(stdin), Some(Program { child, url: None }), sender, arrivals)
+            Some(("tcp", address)) => {
+                let stream = tokio::net::TcpStream::connect(address).await.expect("it takes connections");
+                let (reader, writer) = stream.into_split();
+                tokio::spawn(link::lines(reader, sender.clone()));
+                Box::new(writer)
+            }
+            _ => panic!("{place} is no socket"),
+        };
+        Client::new(Link::Stdio(Some(out)), None, sender, arrivals)
+    }
+
+    /// Opens an event stream of HTTP+SSE and waits for where to post.
+    pub async fn connect_sse(url: &str) -> Client {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let headers = [("accept", "text/event-stream")];
+        let stream = link::run(0, url, "GET", &headers, Vec::new(), sender.clone(), true);
+        let link = Link::Sse { endpoint: String::new(), stream };
+        let mut client = Client::new(link, None, sender, arrivals);
+        let first = client.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..) | Arrival::End(_))).await;
+        let Arrival::Rubbish(0, path) = first else { panic!("the stream has no endpoint event") };
+        let authority = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let fields = client.leftovers();
+        let named = |a: &Arrival| matches!(a, Arrival::Field(0, field) if field == "event: endpoint");
+        assert!(fields.iter().any(named), "the stream begins with an endpoint event: {fields:?}");
+        let Link::Sse { endpoint, .. } = &mut client.link else { unreachable!() };
+        *endpoint = format!("{authority}{path}");
+        client
+    }
+
+    /// Where messages of an HTTP+SSE session are posted.
+    pub fn endpoint(&self) -> &str {
+        let Link::Sse { endpoint, .. } = &self.link else { panic!("only HTTP+SSE has an endpoint") };
+        endpoint
     }
 
     /// Talks to a URL.
@@ -332,6 +392,20 @@ impl Client {
             stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
             return 0;
         }
+        if let Link::Sse { endpoint, .. } = &self.link {
+            let exchange = self.next_exchange;
+            self.next_exchange += 1;
+            let mut all = vec![("content-type", "application/json")];
+            all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+            let body = text.to_owned().into_bytes();
+            // Messages keep their order: the next one is posted when this one was taken.
+            let posted = link::http(endpoint, "POST", &all, body).await;
+            let posted = posted.unwrap_or_else(|e| panic!("the endpoint takes no POST: {e}"));
+            if posted.status() != 202 {
+                link::read(exchange, posted, &self.sender, false).await;
+            }
+            return exchange;
+        }
         self.exchange("POST", headers, text.to_owned().into_bytes())
     }
 
@@ -350,13 +424,16 @@ impl Client {
         let exchange = self.next_exchange;
         self.next_exchange += 1;
         let Link::Http { url, exchanges } = &mut self.link else { panic!("stdio has no exchanges") };
-        let running = link::run(exchange, url, verb, &all, body, self.sender.clone());
+        let running = link::run(exchange, url, verb, &all, body, self.sender.clone(), false);
         exchanges.push((exchange, running));
         exchange
     }
 
     /// Ends an exchange as a client does that vanishes: its connection is cut.
     pub fn disconnect(&mut self, exchange: Exchange) {
+        if let Link::Sse { stream, .. } = &self.link {
+            return stream.abort();
+        }
         let Link::Http { exchanges, .. } = &mut self.link else { panic!("stdio has no exchanges") };
         exchanges.iter().filter(|(at, _)| *at == exchange).for_each(|(_, running)| running.abort());
     }
@@ -402,9 +479,10 @@ impl Client {
             .await;
         let Arrival::Message(exchange, message, text) = arrival else { unreachable!() };
         let (mut head, mut before, mut rest) = (None, Vec::new(), VecDeque::new());
+        let one_stream = !matches!(self.link, Link::Http { .. });
         for arrival in self.queue.drain(..) {
             match arrival {
-                Arrival::Head(of, found) if of == exchange => head = Some(found),
+                Arrival::Head(of, found) if of == exchange => head = Some(found).filter(|_| !one_stream),
                 // Responses to other ids are somebody else's.
                 Arrival::Message(of, message, _) if of == exchange && message.get("method").is_some() => {
                     before.push(message);
@@ -452,6 +530,11 @@ impl Client {
         }
         self.queue.drain(..).collect()
     }
+}
+
+/// The URL of HTTP+SSE beside one of Streamable HTTP.
+pub fn sse_url(url: &str) -> String {
+    format!("{}/sse", url.rsplit_once('/').expect("a URL has a path").0)
 }
 
 /// The headers that a modern request needs.

@@ -5,6 +5,7 @@ use http::{HeaderMap, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
@@ -51,6 +52,7 @@ pub(crate) fn run(
     headers: &[(&str, &str)],
     body: Vec<u8>,
     out: UnboundedSender<Arrival>,
+    all_fields: bool,
 ) -> AbortHandle {
     let (url, verb) = (url.to_owned(), verb.to_owned());
     let headers: Vec<(String, String)> =
@@ -58,7 +60,7 @@ pub(crate) fn run(
     let running = tokio::spawn(async move {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         match http(&url, &verb, &headers, body).await {
-            Ok(response) => read(exchange, response, &out).await,
+            Ok(response) => read(exchange, response, &out, all_fields).await,
             Err(error) => drop(out.send(Arrival::Rubbish(exchange, error.to_string()))),
         }
         let _ = out.send(Arrival::End(exchange));
@@ -66,7 +68,22 @@ pub(crate) fn run(
     running.abort_handle()
 }
 
-async fn read(exchange: Exchange, response: http::Response<Incoming>, out: &UnboundedSender<Arrival>) {
+/// Reads lines of a byte stream to its end.
+pub(crate) async fn lines(reader: impl AsyncRead + Unpin, out: UnboundedSender<Arrival>) {
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        message(0, &line, &out);
+    }
+    let _ = out.send(Arrival::End(0));
+}
+
+/// Reads a response to its end. The kinds of events are told only where there are several.
+pub(crate) async fn read(
+    exchange: Exchange,
+    response: http::Response<Incoming>,
+    out: &UnboundedSender<Arrival>,
+    kinds: bool,
+) {
     let (parts, mut body) = response.into_parts();
     let events =
         parts.headers.get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/event-stream"));
@@ -81,8 +98,13 @@ async fn read(exchange: Exchange, response: http::Response<Incoming>, out: &Unbo
             if event.starts_with(':') {
                 let _ = out.send(Arrival::Comment(exchange));
             }
-            if !data.is_empty() {
-                message(exchange, data.join("\n").trim(), out);
+            let told = |line: &&str| line.starts_with("id:") || line.starts_with("retry:");
+            for field in event.lines().filter(|line| told(line) || kinds && *line == "event: endpoint") {
+                let _ = out.send(Arrival::Field(exchange, field.to_owned()));
+            }
+            let data = data.join("\n");
+            if !data.trim().is_empty() {
+                message(exchange, data.trim(), out);
             }
         }
     }

@@ -3,6 +3,7 @@
 mod guard;
 mod http;
 mod pipe;
+mod posted;
 mod process;
 
 use std::collections::HashMap;
@@ -97,6 +98,7 @@ struct Shared {
 }
 
 enum Link {
+    /// One stream each way: a program's standard streams, or those of HTTP+SSE.
     Pipe { out: mpsc::Sender<Bytes>, keeper: Option<process::Keeper> },
     Http(http::Link),
 }
@@ -160,7 +162,7 @@ impl Client {
         pipe::start(program, settings).await
     }
 
-    /// Connects to a URL of Streamable HTTP.
+    /// Connects to a URL of Streamable HTTP or HTTP+SSE.
     ///
     /// # Errors
     /// When it cannot be reached, or does not speak the protocol.
@@ -211,6 +213,11 @@ impl Client {
     /// How many calls are under way, those included that wait for an answer of their client.
     pub fn in_flight(&self) -> usize {
         self.0.lock().calls.len()
+    }
+
+    /// Whether all that the server says comes on one stream: from a program, and over HTTP+SSE.
+    pub fn is_one_stream(&self) -> bool {
+        matches!(self.0.link, Link::Pipe { .. })
     }
 
     /// The process, where the server is one.
@@ -522,6 +529,11 @@ impl State {
             }
             Waiting::Held | Waiting::Came(_) => slot.answer = Waiting::Came(answer),
         }
+    }
+
+    /// Whether a call still has no answer.
+    fn awaits(&self, key: CallKey) -> bool {
+        self.calls.get(&key).is_some_and(|slot| !matches!(slot.answer, Waiting::Came(_)))
     }
 
     /// Goes on with a held call.

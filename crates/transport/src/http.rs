@@ -5,19 +5,21 @@
 mod door;
 mod legacy;
 mod listener;
+mod live;
 mod modern;
+mod posted;
 mod respond;
+mod streams;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
 use bytes::Bytes;
-use http::{HeaderMap, Method as Verb, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use proto::edge::{self, Served};
 use proto::wire::{self, ErrorId, Message, Unreadable};
@@ -26,9 +28,9 @@ use spec::{Era, Method, Revision, header as name};
 use tokio_util::sync::CancellationToken;
 
 pub use listener::{serve, serve_unix};
+pub use streams::Replay;
 
 use door::Accept;
-use legacy::Live;
 
 /// How an endpoint behaves beside the protocol.
 #[derive(Clone, Debug)]
@@ -46,10 +48,17 @@ pub struct Options {
     pub sessions: usize,
     /// How long a session may be unused.
     pub session_idle: Duration,
+    /// How many streams of its own a session may have open.
+    pub streams: usize,
+    /// How much a session keeps for a client that comes back.
+    pub replay: Replay,
+    /// After which time a client is told to come back whose connection breaks off.
+    pub retry: Duration,
 }
 
 impl Default for Options {
-    /// Loopback only, 30 s for a body, a comment every 15 s, 10 000 sessions, an hour of idleness.
+    /// Loopback only, 30 s for a body, a comment every 15 s, 10 000 sessions, an hour of idleness, 32 streams, a
+    /// second until a client comes back.
     fn default() -> Options {
         Options {
             hosts: Some(["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec()),
@@ -58,6 +67,9 @@ impl Default for Options {
             keep_alive: Duration::from_secs(15),
             sessions: 10_000,
             session_idle: Duration::from_secs(3600),
+            streams: 32,
+            replay: Replay::default(),
+            retry: Duration::from_secs(1),
         }
     }
 }
@@ -66,36 +78,39 @@ impl Default for Options {
 pub(crate) struct App {
     served: Arc<Served>,
     options: Options,
-    sessions: Mutex<HashMap<String, Arc<Live>>>,
-    swept: Mutex<Instant>,
+    sessions: Mutex<legacy::Sessions>,
+    /// Sessions of HTTP+SSE.
+    posted: Mutex<posted::Sessions>,
     shutdown: CancellationToken,
 }
 
-/// How often sessions are looked through for those that nobody uses.
-const SWEEP: Duration = Duration::from_secs(60);
-
-impl App {
-    /// Ends sessions that nobody uses, where it is time to look for them or their number is at the limit.
-    fn forget_stale(&self, sessions: &mut HashMap<String, Arc<Live>>) {
-        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if swept.elapsed() > SWEEP || sessions.len() >= self.options.sessions {
-            *swept = Instant::now();
-            sessions.retain(|_, live| !live.is_stale(self.options.session_idle));
-        }
-    }
+/// Where an endpoint is served.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// Streamable HTTP.
+    pub endpoint: String,
+    /// HTTP+SSE, where it is served: the path of the stream. Messages are posted to `message` beside it.
+    pub sse: Option<String>,
 }
 
-/// The MCP endpoint at `path`, to be served by [`serve`] or merged into an application. When `shutdown` is
-/// cancelled its listens end in good order.
-pub fn router(path: &str, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
+/// The MCP endpoint, to be served by [`serve`] or merged into an application. When `shutdown` is cancelled its
+/// listens end in good order.
+pub fn router(paths: &Paths, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
+    let legacy = served.revisions.serves(Era::Legacy);
     let app = Arc::new(App {
         served,
         options,
         sessions: Mutex::default(),
-        swept: Mutex::new(Instant::now()),
+        posted: Mutex::default(),
         shutdown,
     });
-    Router::new().route(path, axum::routing::any(endpoint)).with_state(app)
+    let mut router = Router::new().route(&paths.endpoint, axum::routing::any(endpoint));
+    if let Some(sse) = paths.sse.as_deref().filter(|_| legacy) {
+        router = router
+            .route(sse, axum::routing::any(posted::stream))
+            .route(&posted::message_path(sse), axum::routing::any(posted::message));
+    }
+    router.with_state(app)
 }
 
 /// Another router behind the same checks of `Host` and `Origin`.
@@ -119,10 +134,7 @@ async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Respon
         Ok(()) if parts.method == Verb::POST => post(&app, &parts.headers, body).await,
         Ok(()) if parts.method == Verb::GET => legacy::get(&app, &parts.headers),
         Ok(()) if parts.method == Verb::DELETE => legacy::delete(&app, &parts.headers),
-        Ok(()) => Err(Refusal::plain(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "this endpoint takes POST, and GET and DELETE of a session",
-        )),
+        Ok(()) => Err(Refusal::allowing("POST", "this endpoint takes POST, and GET and DELETE of a session")),
     };
     outcome.unwrap_or_else(|refusal| refusal.response())
 }
@@ -131,6 +143,8 @@ async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Respon
 pub(crate) struct Refusal {
     status: StatusCode,
     body: Bytes,
+    /// The methods that are allowed instead.
+    allow: Option<&'static str>,
 }
 
 impl Refusal {
@@ -138,20 +152,25 @@ impl Refusal {
     pub(crate) fn plain(status: StatusCode, why: &str) -> Refusal {
         let rules = Revision::LATEST_MODERN.rules();
         let error = Rejection::Invalid(why.to_owned()).render(rules).error;
-        Refusal { status, body: wire::error(ErrorId::Absent, &error) }
+        Refusal { status, body: wire::error(ErrorId::Absent, &error), allow: None }
+    }
+
+    /// Of an HTTP method.
+    pub(crate) fn allowing(allow: &'static str, why: &str) -> Refusal {
+        Refusal { allow: Some(allow), ..Refusal::plain(StatusCode::METHOD_NOT_ALLOWED, why) }
     }
 
     /// Of a request.
     pub(crate) fn of(id: &wire::Id, rejection: &Rejection) -> Refusal {
         let rules = Revision::LATEST_MODERN.rules();
         let status = StatusCode::from_u16(rejection.render(rules).status).unwrap_or(StatusCode::BAD_REQUEST);
-        Refusal { status, body: edge::refuse(id, rejection, rules) }
+        Refusal { status, body: edge::refuse(id, rejection, rules), allow: None }
     }
 
     fn response(self) -> Response<Body> {
         let mut response = json(self.status, self.body);
-        if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("POST"));
+        if let Some(allow) = self.allow {
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
         }
         response
     }
@@ -171,31 +190,25 @@ fn accepted() -> Response<Body> {
     response
 }
 
-/// Said to what names a live session and another revision than its own.
-const OTHER_REVISION: &str = "the version header does not name this session's revision";
-
 async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body) -> Result<Response<Body>, Refusal> {
     let accept = door::accept(headers)?;
     door::content_type(headers)?;
     let bytes = read(body, app).await?;
-    let message = match wire::read(bytes, &app.served.limits) {
-        Ok(message) => message,
-        Err(error) => return Err(unreadable(app, headers, &error)),
-    };
+    let read = wire::read(bytes, &app.served.limits);
     let session = legacy::find(app, headers);
-    let version = headers.get(name::PROTOCOL_VERSION).map(|v| v.to_str().unwrap_or_default());
     // Inside a live session everything is the session's, and so is the key that would mark a modern request.
-    if let Some(live) = &session
-        && version.is_none_or(|version| version == live.revision().as_str())
+    if let Some(live) = session.as_ref().filter(|live| legacy::is_of_revision(live, headers))
+        && matches!(&read, Ok(_) | Err(Unreadable::Batch(_)))
+        && (read.is_ok() || live.rules().batches)
     {
-        return Ok(legacy::receive(live, message, accept, app).await);
+        return Ok(live.receive(read, accept, app).await);
     }
-    let elsewhere = session.is_some() && version != Some(Revision::LATEST_MODERN.as_str());
+    let message = read.map_err(|error| unreadable(session.as_deref(), headers, &error))?;
+    let version = headers.get(name::PROTOCOL_VERSION).map(HeaderValue::as_bytes);
+    let elsewhere = session.is_some() && version != Some(Revision::LATEST_MODERN.as_str().as_bytes());
     match message {
         Message::Request(call) => request(app, headers, call, accept, session.is_some()).await,
-        Message::Notification { .. } | Message::Response { .. } if elsewhere => {
-            Err(Refusal::plain(StatusCode::BAD_REQUEST, OTHER_REVISION))
-        }
+        Message::Notification { .. } | Message::Response { .. } if elsewhere => Err(legacy::other_revision()),
         Message::Notification { .. } if !headers.contains_key(name::SESSION_ID) || session.is_some() => {
             Ok(accepted())
         }
@@ -225,7 +238,7 @@ async fn request(
             return legacy::initialize(app, &call, accept);
         }
         if live {
-            let why = Rejection::Invalid(OTHER_REVISION.into());
+            let why = Rejection::Invalid(legacy::OTHER_REVISION.into());
             return Err(Refusal { status: StatusCode::BAD_REQUEST, ..Refusal::of(&call.id, &why) });
         }
         if headers.contains_key(name::SESSION_ID) {
@@ -242,11 +255,17 @@ async fn request(
     Err(Refusal::of(&call.id, &Rejection::NeitherEra(revisions)))
 }
 
-fn unreadable(app: &App, headers: &HeaderMap, error: &Unreadable) -> Refusal {
+/// The refusal of what is no message, in the form of the session's revision, of the one that the header names, or
+/// of the one that stands for a request which names none.
+fn unreadable(session: Option<&live::Live>, headers: &HeaderMap, error: &Unreadable) -> Refusal {
+    let named = || {
+        let version = headers.get(name::PROTOCOL_VERSION)?.to_str().ok()?;
+        Some(Revision::parse(version).unwrap_or(Revision::LATEST_MODERN).rules())
+    };
     let rules =
-        legacy::find(app, headers).map_or(Revision::LATEST_MODERN.rules(), |live| live.revision().rules());
+        session.map(live::Live::rules).or_else(named).unwrap_or_else(|| Revision::UNNAMED.rules());
     let body = edge::unreadable(error, rules).unwrap_or_default();
-    Refusal { status: StatusCode::BAD_REQUEST, body }
+    Refusal { status: StatusCode::BAD_REQUEST, body, allow: None }
 }
 
 async fn read(body: Body, app: &App) -> Result<Bytes, Refusal> {

@@ -1,4 +1,4 @@
-//! Serves one pipe: standard streams, or any pair of byte streams.
+//! Serves one pipe: standard streams, any pair of byte streams, or whatever else gives messages and takes them.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,7 +9,10 @@ use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proto::edge::{CallKey, Output, Pipe, Served};
-use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Rejection, wire};
+use proto::wire::{Message, Unreadable};
+use proto::{
+    Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::StreamMap;
@@ -52,14 +55,56 @@ struct Driver {
 /// # Errors
 /// When reading or writing fails.
 pub async fn serve_pipe(
-    reader: impl AsyncRead + Unpin,
+    reader: impl AsyncRead + Unpin + Send,
     writer: impl AsyncWrite + Unpin,
     served: Arc<Served>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    let lines = LineSource::new(reader, served.limits);
+    joined(lines, writer, served, Principal::local(), shutdown).await
+}
+
+/// The same for a connection that anybody may have opened: it is closed where its first line is no message.
+///
+/// A page can make a browser send a request to any port. The lines of its head are no messages, and its body must
+/// not be taken for one.
+pub(crate) async fn serve_connection(
+    reader: impl AsyncRead + Unpin + Send,
+    writer: impl AsyncWrite + Unpin,
+    served: Arc<Served>,
+    principal: Principal,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let lines = LineSource { opening: true, ..LineSource::new(reader, served.limits) };
+    joined(lines, writer, served, principal, shutdown).await
+}
+
+async fn joined(
+    lines: impl Source,
+    writer: impl AsyncWrite + Unpin,
+    served: Arc<Served>,
+    principal: Principal,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
     let (out, queue) = mpsc::channel(BACKLOG);
+    let (read, written) =
+        tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue));
+    read.and(written)
+}
+
+/// Answers the messages of a source into a queue, until the source ends or nobody takes from the queue.
+///
+/// # Errors
+/// When reading fails.
+pub(crate) async fn drive(
+    source: impl Source,
+    out: mpsc::Sender<Bytes>,
+    served: Arc<Served>,
+    principal: Principal,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
     let driver = Driver {
-        pipe: Pipe::new(Arc::clone(&served)),
+        pipe: Pipe::new(Arc::clone(&served), principal),
         work: FuturesUnordered::new(),
         handles: HashMap::new(),
         changes: StreamMap::new(),
@@ -67,8 +112,57 @@ pub async fn serve_pipe(
         served,
         out,
     };
-    let (read, written) = tokio::join!(driver.run(reader, shutdown), write(writer, queue));
-    read.and(written)
+    driver.run(source, shutdown).await
+}
+
+/// What a source gives.
+pub(crate) enum Incoming {
+    /// A message, or what should have been one.
+    Read(Result<Message, Unreadable>),
+    /// A message over the limit.
+    TooLong,
+}
+
+/// Where messages come from.
+pub(crate) trait Source {
+    /// The next one; `None` at the end. Dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = io::Result<Option<Incoming>>> + Send;
+}
+
+impl Source for mpsc::Receiver<Result<Message, Unreadable>> {
+    async fn next(&mut self) -> io::Result<Option<Incoming>> {
+        Ok(self.recv().await.map(Incoming::Read))
+    }
+}
+
+/// Messages as lines.
+struct LineSource<R> {
+    lines: Lines<R>,
+    limits: wire::Limits,
+    /// Nothing but messages may come first.
+    opening: bool,
+    over: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineSource<R> {
+    fn new(reader: R, limits: wire::Limits) -> LineSource<R> {
+        LineSource { lines: Lines::new(reader, limits.message), limits, opening: false, over: false }
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send> Source for LineSource<R> {
+    async fn next(&mut self) -> io::Result<Option<Incoming>> {
+        if self.over {
+            return Ok(None);
+        }
+        let incoming = match self.lines.next().await? {
+            None => return Ok(None),
+            Some(Line::TooLong) => Incoming::TooLong,
+            Some(Line::Message(bytes)) => Incoming::Read(wire::read(bytes, &self.limits)),
+        };
+        self.over = std::mem::take(&mut self.opening) && !matches!(incoming, Incoming::Read(Ok(_)));
+        Ok(Some(incoming))
+    }
 }
 
 /// Writes queued messages, a line each, and flushes when there are no more.
@@ -88,8 +182,7 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<By
 }
 
 impl Driver {
-    async fn run(mut self, reader: impl AsyncRead + Unpin, shutdown: CancellationToken) -> io::Result<()> {
-        let mut lines = Lines::new(reader, self.served.limits.message);
+    async fn run(mut self, mut source: impl Source, shutdown: CancellationToken) -> io::Result<()> {
         let mut deadline = None;
         loop {
             if deadline.is_some() && self.pipe.in_flight() == 0 {
@@ -116,14 +209,14 @@ impl Driver {
                     };
                     self.apply(outputs).await;
                 }
-                line = lines.next() => match line? {
+                incoming = source.next() => match incoming? {
                     None => break,
-                    Some(Line::TooLong) => {
+                    Some(Incoming::TooLong) => {
                         let output = self.pipe.too_long();
                         self.apply(vec![output]).await;
                     }
-                    Some(Line::Message(bytes)) => {
-                        let outputs = self.pipe.receive(bytes);
+                    Some(Incoming::Read(read)) => {
+                        let outputs = self.pipe.receive(read);
                         self.apply(outputs).await;
                     }
                 },
@@ -195,8 +288,8 @@ impl Driver {
                     }
                 }
                 Output::Abandon(request) => self.served.service.abandon(*request),
-                // All calls share the pipe: there is no stream of one to complete.
-                Output::Finish(_) => {}
+                // All calls share the pipe: there is no stream of one to complete or to let go of.
+                Output::Finish(_) | Output::Release(_, _) => {}
             }
         }
     }

@@ -195,7 +195,7 @@ impl Reader<'_> {
                 "cwd" => read.cwd = Some(self.text(property)?),
                 "url" | "serverUrl" | "httpUrl" => read.url = Some(self.text(property)?),
                 "headers" => read.headers = self.map(property)?,
-                "type" | "transport" => self.transport(property)?,
+                "type" | "transport" => read.sse = self.transport(property)?,
                 "disabled" => read.disabled = self.flag(property)?,
                 "enabled" => read.disabled = !self.flag(property)?,
                 "includeTools" => read.allow = self.texts(property)?,
@@ -213,11 +213,12 @@ impl Reader<'_> {
         Ok(Some(ServerOptions { allow, deny, ..ServerOptions::new(&name, target) }))
     }
 
-    fn transport(&self, at: &ObjectProp<'_>) -> Result<(), String> {
+    /// Whether the transport is HTTP+SSE; the others are told by what else stands in the entry.
+    fn transport(&self, at: &ObjectProp<'_>) -> Result<bool, String> {
         match self.text(at)?.to_ascii_lowercase().as_str() {
-            "stdio" | "http" | "streamable-http" | "streamablehttp" | "streamable_http" => Ok(()),
-            "sse" => Err(self.wrong(at, "is \"sse\": the transport HTTP+SSE cannot be connected to yet")),
-            other => Err(self.wrong(at, format!("is {other:?}; it is one of stdio and http"))),
+            "stdio" | "http" | "streamable-http" | "streamablehttp" | "streamable_http" => Ok(false),
+            "sse" => Ok(true),
+            other => Err(self.wrong(at, format!("is {other:?}; it is one of stdio, http and sse"))),
         }
     }
 
@@ -379,6 +380,7 @@ struct Entry {
     cwd: Option<String>,
     url: Option<String>,
     headers: Vec<(String, String)>,
+    sse: bool,
     disabled: bool,
     allow: Vec<String>,
     deny: Vec<String>,
@@ -392,7 +394,8 @@ impl Entry {
             }
             (None, None) => Err("has neither a \"command\" nor a \"url\"".into()),
             (None, Some(url)) => {
-                Ok(Target::Remote(Remote { url, headers: std::mem::take(&mut self.headers) }))
+                let headers = std::mem::take(&mut self.headers);
+                Ok(Target::Remote(Remote { url, headers, sse: self.sse }))
             }
             (Some(command), None) => {
                 let mut env: HashMap<String, String> = match &self.env_file {
@@ -559,7 +562,7 @@ mod tests {
             ),
             ("{\"mcpServers\": {\"x\": {\"command\": \"${UNSET}\"}}}", "needs ${UNSET}"),
             ("{\"mcpServers\": {\"x\": {\"command\": \"${input:key}\"}}}", "only an editor"),
-            ("{\"mcpServers\": {\"x\": {\"type\": \"sse\", \"url\": \"u\"}}}", "cannot be connected to yet"),
+            ("{\"mcpServers\": {\"x\": {\"type\": \"ws\", \"url\": \"u\"}}}", "one of stdio, http and sse"),
             (
                 "{\"mcpServers\": {},\n\n \"dateline\": {\"prefixx\": \"always\"}}",
                 "3: \"prefixx\" is not known",

@@ -250,7 +250,7 @@ async fn sub_03_several_listens_run_side_by_side_and_a_new_one_replaces_none() {
         let (ended, exchange) = open.remove(1);
         match wire {
             Wire::Stdio => drop(client.notify("notifications/cancelled", json!({"requestId": ended})).await),
-            Wire::Http => client.disconnect(exchange),
+            Wire::Http | Wire::Sse => client.disconnect(exchange),
         }
         for _ in 0..2 {
             trigger(&mut client, "test_trigger_tool_change", json!({})).await;

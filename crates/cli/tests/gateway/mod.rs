@@ -105,10 +105,10 @@ async fn through_at_once(
     let config = Config::new(servers);
     let mut client = match wire {
         Wire::Stdio => Client::pipe(DATELINE, &["stdio", "--config", config.path()]),
-        Wire::Http => {
+        Wire::Http | Wire::Sse => {
             let args = ["serve", "--config", config.path(), "--listen", "127.0.0.1:0"];
             let program = Program::http(DATELINE, &args).await;
-            let mut client = Client::connect(program.url.as_deref().unwrap());
+            let mut client = Client::over(wire, program.url.as_deref().unwrap()).await;
             client.program = Some(program);
             client
         }

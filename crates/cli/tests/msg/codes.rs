@@ -244,10 +244,10 @@ async fn passes_upstream_codes(wire: Wire, revision: &'static str) {
     let path = file.to_str().unwrap();
     let client = match wire {
         Wire::Stdio => Client::pipe(DATELINE, &["stdio", "--config", path]),
-        Wire::Http => {
+        Wire::Http | Wire::Sse => {
             let args = ["serve", "--config", path, "--listen", "127.0.0.1:0"];
             let program = testkit::Program::http(DATELINE, &args).await;
-            let mut client = Client::connect(program.url.as_deref().unwrap());
+            let mut client = Client::over(wire, program.url.as_deref().unwrap()).await;
             client.program = Some(program);
             client
         }

@@ -9,19 +9,19 @@ mod progress;
 mod wrong;
 
 use serde_json::{Value, json};
-use testkit::{Client, Exchange, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, WIRES, Wire};
+use testkit::{Client, Exchange, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, PATIENCE, WIRES, Wire};
 
 use crate::modern;
 
 /// Every revision on every transport.
 pub(crate) fn everywhere() -> Vec<(Wire, &'static str)> {
-    let revisions = || LEGACY.into_iter().chain([MODERN]);
-    WIRES.into_iter().flat_map(|wire| revisions().map(move |revision| (wire, revision))).collect()
+    let modern = WIRES.into_iter().map(|wire| (wire, MODERN));
+    sessions().into_iter().chain(modern).collect()
 }
 
 /// Every revision with a handshake on every transport.
 pub(crate) fn sessions() -> Vec<(Wire, &'static str)> {
-    everywhere().into_iter().filter(|(_, revision)| *revision != MODERN).collect()
+    LEGACY_WIRES.into_iter().flat_map(|wire| LEGACY.map(move |revision| (wire, revision))).collect()
 }
 
 /// A client of a fresh demo, of any revision.
@@ -58,7 +58,7 @@ async fn send_as(client: &mut Client, id: &str, method: &str, params: Value) -> 
 /// The error to a message without an id to answer with, and its HTTP status.
 async fn refusal(client: &mut Client, wire: Wire, exchange: Exchange) -> (Option<u16>, Value) {
     match wire {
-        Wire::Stdio => {
+        Wire::Stdio | Wire::Sse => {
             let unnamed = |m: &Value| m.get("error").is_some() && m["id"].is_null();
             (None, client.message("an error without an id", unnamed).await)
         }

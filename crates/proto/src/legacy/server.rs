@@ -12,7 +12,7 @@ use spec::{Capability, Era, Method, Notice, Revision, Rules, meta};
 
 use crate::admit;
 use crate::capability::ClientCapabilities;
-use crate::edge::{CallKey, Output, Served, refuse};
+use crate::edge::{CallKey, Output, Served, refuse, unreadable};
 use crate::level::Level;
 use crate::project::{self, Stamp};
 use crate::raw::{Object, Raw};
@@ -21,7 +21,7 @@ use crate::service::{
     Answer, Answers, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request,
 };
 use crate::stream::{self, Stream};
-use crate::wire::{self, Id, Message};
+use crate::wire::{self, ErrorId, Id, Message};
 
 /// How often one call may ask before it is taken for one that never ends.
 const ROUNDS: u32 = 32;
@@ -32,20 +32,53 @@ const LISTEN: CallKey = 0;
 /// One handshake session.
 pub struct Session {
     peer: Arc<Peer>,
+    /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
+    /// Changes that were to be told before.
+    held: Vec<Bytes>,
     calls: HashMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
     /// Questions that wait for an answer: the call, and the key of the question in it.
     questions: HashMap<u64, (CallKey, ByteString)>,
+    /// Batches whose requests are not all answered yet.
+    batches: HashMap<u64, Batch>,
     next_key: CallKey,
     next_question: u64,
+    next_batch: u64,
 }
 
 struct Call {
     id: Id,
     stream: Stream,
     work: Work,
+    /// The batch that it came in, whose requests are answered together.
+    batch: Option<u64>,
+}
+
+struct Batch {
+    /// Its requests that are under way, and one while it is still read.
+    open: usize,
+    responses: Vec<Bytes>,
+}
+
+impl Batch {
+    /// All responses in one array; `None` where there is none.
+    fn array(self) -> Option<Bytes> {
+        if self.responses.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(self.responses.iter().map(|r| r.len() + 1).sum::<usize>() + 2);
+        out.push(b'[');
+        for (at, response) in self.responses.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(response);
+        }
+        out.push(b']');
+        Some(out.into())
+    }
 }
 
 impl Call {
@@ -108,11 +141,14 @@ impl Session {
         let session = Session {
             peer: Arc::new(peer),
             ready: false,
+            held: Vec::new(),
             calls: HashMap::new(),
             watched: BTreeMap::new(),
             questions: HashMap::new(),
+            batches: HashMap::new(),
             next_key: LISTEN + 1,
             next_question: 1,
+            next_batch: 1,
         };
         let reply = wire::result(&call.id, &initialized(&description, revision));
         Ok((session, reply))
@@ -146,6 +182,94 @@ impl Session {
         }
     }
 
+    /// Takes in several messages of one array, where the revision has that. Its requests are answered together, in
+    /// one array.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-03-26/basic#batching>
+    pub fn batch(&mut self, sent: Raw, served: &Served, askable: bool) -> Vec<Output> {
+        let rules = self.rules();
+        let elements = sent.array().unwrap_or_default();
+        if !rules.batches || elements.is_empty() {
+            let refusal = match rules.batches {
+                true => {
+                    let why = Rejection::Invalid("an empty array holds no message".into());
+                    let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+                    Some(wire::error(id, &why.render(rules).error))
+                }
+                false => unreadable(&wire::Unreadable::Batch(sent), rules),
+            };
+            return refusal.map(Output::Reply).into_iter().collect();
+        }
+        let name = self.next_batch;
+        self.next_batch += 1;
+        self.batches.insert(name, Batch { open: 1, responses: Vec::new() });
+        let mut outputs = Vec::new();
+        for element in elements {
+            match wire::sort(element) {
+                Err(error) => self.in_batch(name, unreadable(&error, rules)),
+                Ok(Message::Request(call)) => {
+                    let began = match Method::parse(&call.method) {
+                        Some(Method::Initialize) => {
+                            let why = Rejection::Invalid("initialize comes alone, not in an array".into());
+                            vec![Output::Reply(refuse(&call.id, &why, rules))]
+                        }
+                        _ => self.receive(Message::Request(call), served, askable),
+                    };
+                    for output in began {
+                        if let Output::Start(key, _) | Output::Listen(key, _, _) = &output
+                            && let Some(call) = self.calls.get_mut(key)
+                        {
+                            call.batch = Some(name);
+                            if let Some(batch) = self.batches.get_mut(&name) {
+                                batch.open += 1;
+                            }
+                        }
+                        match output {
+                            Output::Reply(bytes) => self.in_batch(name, Some(bytes)),
+                            other => outputs.push(other),
+                        }
+                    }
+                }
+                Ok(message) => outputs.extend(self.receive(message, served, askable)),
+            }
+        }
+        outputs.extend(self.leave(name).map(Output::Reply));
+        outputs
+    }
+
+    /// One less of a batch is under way; gives all responses with the last one.
+    fn leave(&mut self, name: u64) -> Option<Bytes> {
+        let batch = self.batches.get_mut(&name)?;
+        batch.open -= 1;
+        if batch.open > 0 {
+            return None;
+        }
+        self.batches.remove(&name).and_then(Batch::array)
+    }
+
+    fn in_batch(&mut self, name: u64, response: Option<Bytes>) {
+        if let Some(batch) = self.batches.get_mut(&name) {
+            batch.responses.extend(response);
+        }
+    }
+
+    /// Whether a key is that of a call under way.
+    pub fn is_call(&self, key: CallKey) -> bool {
+        self.calls.contains_key(&key)
+    }
+
+    /// A call is over, with its response where it has one. In a batch the last one that ends sends all responses.
+    fn end(&mut self, key: CallKey, batch: Option<u64>, response: Option<Bytes>) -> Vec<Output> {
+        let response = match batch {
+            None => response,
+            Some(name) => {
+                self.in_batch(name, response);
+                self.leave(name)
+            }
+        };
+        response.map(|bytes| Output::Send(key, bytes)).into_iter().chain([Output::Finish(key)]).collect()
+    }
+
     fn request(
         &mut self,
         call: &wire::Call,
@@ -176,7 +300,10 @@ impl Session {
                 let key = self.key();
                 let stream = Stream::new(self.rules(), None, None);
                 let filter = Filter { uris: vec![uri.clone()], ..Filter::default() };
-                self.calls.insert(key, Call { id: call.id.clone(), stream, work: Work::Subscribe(uri) });
+                self.calls.insert(
+                    key,
+                    Call { id: call.id.clone(), stream, work: Work::Subscribe(uri), batch: None },
+                );
                 Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
             }
             Method::ResourcesUnsubscribe => {
@@ -191,7 +318,7 @@ impl Session {
                     admit::strip(&mut params, inner);
                 }
                 let mut peer = Arc::clone(&self.peer);
-                if !askable {
+                if !askable || !self.ready {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
                 let request = Box::new(Request {
@@ -205,7 +332,7 @@ impl Session {
                 });
                 let key = self.key();
                 let work = Work::Call { request: request.clone(), interim: None, rounds: 0 };
-                self.calls.insert(key, Call { id: call.id.clone(), stream, work });
+                self.calls.insert(key, Call { id: call.id.clone(), stream, work, batch: None });
                 Ok(vec![Output::Start(key, request)])
             }
         }
@@ -220,6 +347,7 @@ impl Session {
         match Notice::parse(method) {
             Some(Notice::Initialized) if !self.ready => {
                 self.ready = true;
+                let mut outputs: Vec<_> = self.held.drain(..).map(Output::Push).collect();
                 let has = |c| served.service.describe().capabilities.has(c);
                 let filter = Filter {
                     tools: has(Capability::ToolsListChanged),
@@ -227,10 +355,10 @@ impl Session {
                     resources: has(Capability::ResourcesListChanged),
                     uris: Vec::new(),
                 };
-                if filter == Filter::default() {
-                    return Vec::new();
+                if filter != Filter::default() {
+                    outputs.push(Output::Listen(LISTEN, filter, Arc::clone(&self.peer)));
                 }
-                vec![Output::Listen(LISTEN, filter, Arc::clone(&self.peer))]
+                outputs
             }
             Some(Notice::Cancelled) => {
                 let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
@@ -245,7 +373,9 @@ impl Session {
     /// Drops a call, and takes back what it asked the client.
     fn cancel(&mut self, key: CallKey) -> Vec<Output> {
         let mut outputs = vec![Output::Drop(key)];
-        outputs.extend(self.calls.remove(&key).and_then(Call::abandoned));
+        let call = self.calls.remove(&key);
+        let batch = call.as_ref().and_then(|call| call.batch);
+        outputs.extend(call.and_then(Call::abandoned));
         let asked: Vec<u64> =
             self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
         for id in asked {
@@ -255,7 +385,7 @@ impl Session {
                 .with("reason", "the call that asked was cancelled");
             outputs.push(Output::Send(key, stream::notification(Notice::Cancelled, params, self.rules())));
         }
-        outputs.push(Output::Finish(key));
+        outputs.extend(self.end(key, batch, None));
         outputs
     }
 
@@ -267,11 +397,13 @@ impl Session {
     /// Something happened while a call was worked on.
     pub fn event(&mut self, key: CallKey, event: Event) -> Vec<Output> {
         let level = self.peer.log_level;
+        let rules = self.rules();
         let Some(call) = self.calls.get_mut(&key) else { return Vec::new() };
-        if let (Event::Log(at, _), Some(least)) = (&event, level)
-            && *at < least
-        {
-            return Vec::new();
+        match (&event, level) {
+            (Event::Log(at, _), Some(least)) if *at < least => return Vec::new(),
+            (Event::Progress(_), _) if !self.ready => return Vec::new(),
+            (Event::Release(after), _) if rules.priming_event => return vec![Output::Release(key, *after)],
+            _ => {}
         }
         call.stream.event(event).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
     }
@@ -307,8 +439,8 @@ impl Session {
             Ok(Answer::InputRequired(_)) => return Vec::new(),
             Err(rejection) => refuse(id, &rejection, rules),
         };
-        self.calls.remove(&key);
-        vec![Output::Send(key, bytes), Output::Finish(key)]
+        let batch = self.calls.remove(&key).and_then(|call| call.batch);
+        self.end(key, batch, Some(bytes))
     }
 
     /// Puts the questions of a call to the client.
@@ -366,7 +498,8 @@ impl Session {
 
     /// A listen runs, or could not be started.
     pub fn listening(&mut self, key: CallKey, honoured: Result<Filter, Rejection>) -> Vec<Output> {
-        let Some(Call { id, work: Work::Subscribe(uri), .. }) = self.calls.remove(&key) else {
+        // The session's own listen has no call.
+        let Some(Call { id, work: Work::Subscribe(uri), batch, .. }) = self.calls.remove(&key) else {
             return Vec::new();
         };
         let reply = match honoured {
@@ -376,13 +509,23 @@ impl Session {
             }
             Err(rejection) => refuse(&id, &rejection, self.rules()),
         };
-        vec![Output::Send(key, reply), Output::Finish(key)]
+        self.end(key, batch, Some(reply))
     }
 
     /// Something changed that the session watches.
     pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
-        let wanted = key == LISTEN || self.watched.values().any(|watched| *watched == key);
-        wanted.then(|| Output::Push(stream::change(change, None, self.rules()))).into_iter().collect()
+        if key != LISTEN && !self.watched.values().any(|watched| *watched == key) {
+            return Vec::new();
+        }
+        let bytes = stream::change(change, None, self.rules());
+        if self.ready {
+            return vec![Output::Push(bytes)];
+        }
+        // The same change need not be told twice, which also bounds what is held.
+        if !self.held.contains(&bytes) {
+            self.held.push(bytes);
+        }
+        Vec::new()
     }
 }
 

@@ -14,13 +14,13 @@ use proto::modern::client::Calls;
 use proto::upstream::{CallKey, Edge, Outgoing};
 use proto::wire::{self, Id, Message};
 use proto::{Answer, Mirror, Object, Raw, Rejection, Request, header as mirrored};
-use spec::{Disconnect, Era, Method, Revision, header as name};
+use spec::{Disconnect, Era, Method, Revision, VersionHeader, header as name};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::pipe::{discovered, only_legacy, refused};
-use super::{Client, Found, Settings, Shared};
+use super::{Client, Found, Settings, Shared, posted};
 use crate::TransportError;
 use crate::sse;
 
@@ -31,17 +31,21 @@ pub struct Remote {
     pub url: String,
     /// What is sent with every request, such as `Authorization`.
     pub headers: Vec<(String, String)>,
+    /// It is known to speak HTTP+SSE; nothing else is tried.
+    pub sse: bool,
 }
 
 impl Remote {
     /// A URL without further headers.
     pub fn new(url: &str) -> Remote {
-        Remote { url: url.to_owned(), headers: Vec::new() }
+        Remote { url: url.to_owned(), headers: Vec::new(), sse: false }
     }
 }
 
-/// How long a lost stream of a session waits before it is opened again.
-const REOPEN: Duration = Duration::from_secs(2);
+/// How long a stream that broke off waits before it is gone on with, where the server does not say.
+const REOPEN: Duration = Duration::from_secs(1);
+/// How often a call's stream is gone on with in vain before the call is given up.
+const RESUMPTIONS: u32 = 5;
 
 /// Where and how requests are sent.
 pub(super) struct Link {
@@ -50,12 +54,14 @@ pub(super) struct Link {
     /// The session's own stream is read already.
     streaming: AtomicBool,
     session: Option<HeaderValue>,
+    /// What the version header says, once a session is open of a revision that has the header.
+    version: Option<HeaderValue>,
     revision: Revision,
     limit: usize,
 }
 
 /// The TLS provider must be there before a client is built.
-fn client(remote: &Remote) -> Result<reqwest::Client, String> {
+pub(super) fn client(remote: &Remote) -> Result<reqwest::Client, String> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // It fails where the application installed one, which then serves.
@@ -77,29 +83,55 @@ fn client(remote: &Remote) -> Result<reqwest::Client, String> {
     built.map_err(|e| e.to_string())
 }
 
-/// Connects to a URL and finds out what is behind it.
+/// Connects to a URL and finds out what is behind it: modern, a session of Streamable HTTP, or HTTP+SSE, in this order.
 pub(super) async fn connect(remote: &Remote, settings: Settings) -> Result<Client, TransportError> {
     let unusable = |why: String| TransportError::Url { url: remote.url.clone(), why };
     let parsed = Url::parse(&remote.url).map_err(|e| unusable(e.to_string()))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(unusable("it must begin with http:// or https://".into()));
     }
+    let client = client(remote).map_err(unusable)?;
+    if remote.sse {
+        return posted::connect(client, parsed, settings).await;
+    }
     let mut link = Link {
-        client: client(remote).map_err(unusable)?,
-        url: parsed,
+        client: client.clone(),
+        url: parsed.clone(),
         streaming: AtomicBool::new(false),
         session: None,
+        version: None,
         revision: Revision::LATEST_MODERN,
         limit: settings.limits.message,
     };
     let connecting = find_out(&mut link, &settings);
     let found = tokio::time::timeout(settings.connect, connecting)
         .await
-        .map_err(|_| TransportError::Timeout(settings.connect))??;
-    Ok(Client::new(found, super::Link::Http(link), settings, CancellationToken::new()))
+        .map_err(|_| TransportError::Timeout(settings.connect))?;
+    match found {
+        Ok(found) => Ok(Client::new(found, super::Link::Http(link), settings, CancellationToken::new())),
+        Err(NotOpened { why, posts: false }) => match posted::connect(client, parsed, settings).await {
+            Ok(client) => Ok(client),
+            // It is no server of HTTP+SSE either; the first complaint says more.
+            Err(_) => Err(why),
+        },
+        Err(NotOpened { why, posts: true }) => Err(why),
+    }
 }
 
-async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, TransportError> {
+/// Why a server could not be opened.
+struct NotOpened {
+    why: TransportError,
+    /// It takes POST, as far as one knows.
+    posts: bool,
+}
+
+impl From<TransportError> for NotOpened {
+    fn from(why: TransportError) -> NotOpened {
+        NotOpened { why, posts: true }
+    }
+}
+
+async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpened> {
     if settings.era == Some(Era::Legacy)
         && let Ok(found) = open(link, settings).await
     {
@@ -108,7 +140,7 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, Transpo
     let params = Calls::discover(link.revision, &settings.introduction);
     let headers = mirrored::of_request(link.revision.as_str(), Method::Discover, &params, &[]);
     let probe = wire::request(&Id::number(1), Method::Discover.wire(), &params);
-    let (_, outcome) = link.ask(probe, headers, settings).await?;
+    let Asked { outcome, .. } = link.ask(probe, headers, settings).await?;
     match outcome.as_ref().and_then(|outcome| discovered(outcome, settings)) {
         Some(Ok(found)) => return Ok(found),
         Some(Err(supported)) => only_legacy(&supported)?,
@@ -118,21 +150,33 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, Transpo
 }
 
 /// Opens a session.
-async fn open(link: &mut Link, settings: &Settings) -> Result<Found, TransportError> {
+async fn open(link: &mut Link, settings: &Settings) -> Result<Found, NotOpened> {
     let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
     let initialize = wire::request(&Id::number(2), Method::Initialize.wire(), &params);
-    let (headers, outcome) = link.ask(initialize, HeaderMap::new(), settings).await?;
+    let Asked { status, headers, outcome } = link.ask(initialize, HeaderMap::new(), settings).await?;
+    let not_opened = |why| NotOpened { why, posts: !status.is_client_error() };
     let outcome = outcome.ok_or_else(|| {
-        TransportError::Protocol(format!(
-            "{} does not speak the protocol: it answers neither way of opening it",
+        not_opened(TransportError::Protocol(format!(
+            "{} does not speak the protocol: it answers no way of opening it",
             link.url
-        ))
+        )))
     })?;
-    let (session, description, initialized) = Session::open(outcome).map_err(|why| refused(&why))?;
+    let (session, description, initialized) =
+        Session::open(outcome).map_err(|why| not_opened(refused(&why)))?;
     link.session = headers.get(name::SESSION_ID).cloned();
     link.revision = session.revision();
+    link.version = (session.revision().rules().version_header != VersionHeader::Absent)
+        .then(|| HeaderValue::from_static(session.revision().as_str()));
     link.tell(initialized).await.map_err(|why| refused(&why))?;
     Ok(Found { edge: Edge::Legacy(session), description })
+}
+
+/// What came back to a request.
+struct Asked {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The response, where the body holds one.
+    outcome: Option<Result<Raw, Raw>>,
 }
 
 impl Link {
@@ -147,6 +191,27 @@ impl Link {
         TransportError::Reach { url: self.url.to_string(), why }
     }
 
+    /// With the headers of the session, where there is one.
+    fn of_session(&self, mut request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        if let Some(session) = &self.session {
+            request = request.header(name::SESSION_ID, session);
+        }
+        if let Some(version) = &self.version {
+            request = request.header(name::PROTOCOL_VERSION, version);
+        }
+        request
+    }
+
+    /// Opens a stream of the session, or goes on with one behind an event.
+    async fn get(&self, seen: Option<&str>) -> Result<reqwest::Response, reqwest::Error> {
+        let request = self.client.get(self.url.clone()).header(header::ACCEPT, "text/event-stream");
+        let request = match seen {
+            Some(seen) => request.header(name::LAST_EVENT_ID, seen),
+            None => request,
+        };
+        self.of_session(request).send().await
+    }
+
     /// Posts a message.
     async fn post(&self, body: Bytes, headers: HeaderMap) -> Result<reqwest::Response, TransportError> {
         let mut request = self
@@ -155,12 +220,7 @@ impl Link {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, text/event-stream")
             .headers(headers);
-        if let Some(session) = &self.session {
-            request = request.header(name::SESSION_ID, session);
-        }
-        if self.session.is_some() || self.revision != Revision::LATEST_MODERN {
-            request = request.header(name::PROTOCOL_VERSION, self.revision.as_str());
-        }
+        request = self.of_session(request);
         let response = request.body(body).send().await.map_err(|e| self.reach(&e))?;
         if response.status() == StatusCode::NOT_FOUND && self.session.is_some() {
             return Err(TransportError::Closed(": it no longer knows our session".into()));
@@ -177,19 +237,20 @@ impl Link {
         body: Bytes,
         headers: HeaderMap,
         settings: &Settings,
-    ) -> Result<(HeaderMap, Option<Result<Raw, Raw>>), TransportError> {
+    ) -> Result<Asked, TransportError> {
         let response = self.post(body, headers).await?;
-        let headers = response.headers().clone();
-        let mut found = None;
-        let reading = messages(response, settings.limits, |message| {
-            if let Message::Response { outcome, .. } = message {
-                found = Some(outcome);
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut outcome = None;
+        let mut seen = Seen::default();
+        let reading = messages(response, settings.limits, &mut seen, |message| {
+            if let Message::Response { outcome: found, .. } = message {
+                outcome = Some(found);
             }
-            std::future::ready(found.is_none())
+            std::future::ready(outcome.is_none())
         });
         // A body that cannot be read holds no answer.
         let _ = reading.await;
-        Ok((headers, found))
+        Ok(Asked { status, headers, outcome })
     }
 
     /// Posts a message that is not answered.
@@ -204,17 +265,26 @@ impl Link {
 
     /// Ends the session.
     pub(super) async fn close(&self) {
-        if let Some(session) = &self.session {
-            let request = self.client.delete(self.url.clone()).header(name::SESSION_ID, session);
-            let _ = request.header(name::PROTOCOL_VERSION, self.revision.as_str()).send().await;
+        if self.session.is_some() {
+            let _ = self.of_session(self.client.delete(self.url.clone())).send().await;
         }
     }
+}
+
+/// How far a stream was read.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The last event's id, where events have ids.
+    last: Option<String>,
+    /// After which time the server wants its client back.
+    retry: Option<Duration>,
 }
 
 /// Reads the messages of a response's body until there are no more, or no more are wanted.
 async fn messages<F: Future<Output = bool>>(
     response: reqwest::Response,
     limits: wire::Limits,
+    seen: &mut Seen,
     mut on: impl FnMut(Message) -> F,
 ) -> Result<(), String> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -232,16 +302,21 @@ async fn messages<F: Future<Output = bool>>(
             }
             continue;
         }
-        for data in reader.feed(&chunk).map_err(|_| too_long())? {
-            if let Ok(message) = wire::read(data, &limits)
-                && !on(message).await
-            {
-                return Ok(());
+        let read = reader.feed(&chunk).map_err(|_| too_long())?;
+        seen.retry = reader.retry().or(seen.retry);
+        for event in read {
+            seen.last = event.id.or(seen.last.take());
+            for message in wire::each(wire::read(event.data, &limits)) {
+                if !on(message).await {
+                    return Ok(());
+                }
             }
         }
     }
-    if !events && let Ok(message) = wire::read(whole.into(), &limits) {
-        on(message).await;
+    if !events {
+        for message in wire::each(wire::read(whole.into(), &limits)) {
+            on(message).await;
+        }
     }
     Ok(())
 }
@@ -301,7 +376,8 @@ pub(super) async fn listen(
             link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.to_string()))?;
         let limits = shared.settings.limits;
         let reading = tokio::spawn(async move {
-            let read = messages(response, limits, |message| {
+            let mut seen = Seen::default();
+            let read = messages(response, limits, &mut seen, |message| {
                 let known = weak.upgrade().map(|shared| shared.receive(message, Some(key))).is_some();
                 std::future::ready(known)
             });
@@ -325,21 +401,18 @@ pub(super) async fn listen(
     Ok(())
 }
 
-/// Reads the stream of a session until the session ends; opens it again when it breaks.
+/// Reads the stream of a session until the session ends; goes on with it when it breaks.
 async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
+    let mut seen = Seen::default();
     let reading = async {
         while let Some(strong) = shared.upgrade() {
             let super::Link::Http(link) = &strong.link else { return };
-            let mut request = link.client.get(link.url.clone()).header(header::ACCEPT, "text/event-stream");
-            if let Some(session) = &link.session {
-                request = request.header(name::SESSION_ID, session);
-            }
-            let response = request.header(name::PROTOCOL_VERSION, link.revision.as_str()).send().await;
             let limits = strong.settings.limits;
+            let response = link.get(seen.last.as_deref()).await;
             drop(strong);
             match response {
                 Ok(response) if response.status().is_success() => {
-                    let read = messages(response, limits, |message| {
+                    let read = messages(response, limits, &mut seen, |message| {
                         let shared = shared.upgrade();
                         async move {
                             let Some(shared) = shared else { return false };
@@ -350,11 +423,13 @@ async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
                     });
                     let _ = read.await;
                 }
+                // What followed is lost; what comes is not.
+                Ok(response) if response.status().is_client_error() && seen.last.take().is_some() => {}
                 // It has no such stream, and says so.
                 Ok(response) if response.status().is_client_error() => return,
                 _ => {}
             }
-            tokio::time::sleep(REOPEN).await;
+            tokio::time::sleep(seen.retry.unwrap_or(REOPEN)).await;
         }
     };
     tokio::select! {
@@ -387,31 +462,59 @@ async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, h
             return;
         }
         Err(error) => Err(error.to_string()),
-        Ok(response) => {
-            let status = response.status();
-            let read = messages(
-                response,
-                wire::Limits { message: link.limit, ..shared.settings.limits },
-                |message| {
+        Ok(response) => follow(shared, link, key, response).await,
+    };
+    // Where the answer was in it, nobody waits any more and this is nothing.
+    if let Err(why) = outcome {
+        shared.lock().answered(key, Err(Rejection::Internal(why)));
+    }
+}
+
+/// Takes in what comes back to a call, and goes on with its stream where that breaks off before the answer.
+async fn follow(
+    shared: &Arc<Shared>,
+    link: &Link,
+    key: CallKey,
+    response: reqwest::Response,
+) -> Result<(), String> {
+    let limits = wire::Limits { message: link.limit, ..shared.settings.limits };
+    let status = response.status();
+    let mut seen = Seen::default();
+    let mut response = Ok(response);
+    let mut vain = 0;
+    loop {
+        let before = seen.last.clone();
+        let broke = match response {
+            Ok(response) => {
+                let read = messages(response, limits, &mut seen, |message| {
                     let replies = shared.receive(message, Some(key));
                     async move {
                         let _ = shared.send(replies).await;
                         true
                     }
-                },
-            );
-            match read.await {
-                Ok(()) if status.is_success() => {
-                    Err("the server closed the stream without an answer".to_owned())
-                }
-                Ok(()) => Err(format!("the server answered {status}")),
-                Err(why) => Err(why),
+                });
+                read.await.err()
             }
+            Err(why) => Some(why),
+        };
+        if !shared.lock().awaits(key) {
+            return Ok(());
         }
-    };
-    // Where the answer was in it, nobody waits any more and this is nothing.
-    if let Err(why) = outcome {
-        shared.lock().answered(key, Err(Rejection::Internal(why)));
+        vain = if seen.last == before { vain + 1 } else { 0 };
+        let resumable = link.revision.rules().disconnect == Disconnect::Continues && seen.last.is_some();
+        if !resumable || vain > RESUMPTIONS {
+            let nothing = match status.is_success() {
+                true => "the server closed the stream without an answer".to_owned(),
+                false => format!("the server answered {status}"),
+            };
+            return Err(broke.unwrap_or(nothing));
+        }
+        tokio::time::sleep(seen.retry.unwrap_or(REOPEN)).await;
+        response = match link.get(seen.last.as_deref()).await {
+            Ok(response) if response.status().is_success() => Ok(response),
+            Ok(response) => return Err(format!("the server does not go on with its answer: {}", response.status())),
+            Err(error) => Err(link.reach(&error).to_string()),
+        };
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#backward-compatibility>
 
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use bytes::Bytes;
 use proto::legacy::client::Session;
 use proto::modern::client::Calls;
 use proto::upstream::Edge;
-use proto::wire::{self, Id, Message};
+use proto::wire::{self, Id, Message, Unreadable};
 use proto::{CacheHint, Capabilities, Description, Object, Raw, Rejection};
 use spec::{Code, Era, Method, Revision, Revisions, meta};
 use tokio::io::{AsyncRead, AsyncWriteExt as _};
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -66,8 +67,26 @@ async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<
     let link = Link::Pipe { out, keeper: Some(keeper) };
     abandoned.disarm();
     let client = Client::new(found, link, settings.clone(), gone);
-    tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), program.name.clone()));
+    let ended = format!("the server {} ended", program.name);
+    tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), ended));
     Ok(client)
+}
+
+/// Where a server's messages come from.
+pub(super) trait Feed: Send {
+    /// The next one; `None` at the end. Dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = io::Result<Option<Line>>> + Send;
+
+    /// Why it ended, where that is known.
+    fn ended(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send> Feed for Lines<R> {
+    fn next(&mut self) -> impl Future<Output = io::Result<Option<Line>>> + Send {
+        Lines::next(self)
+    }
 }
 
 /// Writes queued messages, a line each, until nobody sends any more or the server is to go.
@@ -87,8 +106,13 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: Ca
     }
 }
 
-/// Reads what the server sends until it ends, and then ends all that waits for it.
-async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: CancellationToken, name: String) {
+/// Reads what the server sends until it ends, and then ends all that waits for it. `ended` says that it did.
+pub(super) async fn read(
+    mut feed: impl Feed,
+    shared: Weak<Shared>,
+    gone: CancellationToken,
+    ended: String,
+) {
     // What a server wrote before it ended counts; something that outlives it may keep its stdout open.
     let over = async {
         gone.cancelled().await;
@@ -98,31 +122,36 @@ async fn read(mut lines: Lines<ChildStdout>, shared: Weak<Shared>, gone: Cancell
     loop {
         let line = tokio::select! {
             biased;
-            line = lines.next() => line,
+            line = feed.next() => line,
             () = &mut over => break,
         };
         let Some(strong) = shared.upgrade() else { break };
         match line {
-            Ok(Some(Line::Message(bytes))) => match wire::read(bytes.clone(), &strong.settings.limits) {
-                Ok(message) => {
+            Ok(Some(Line::Message(bytes))) => {
+                let read = wire::read(bytes.clone(), &strong.settings.limits);
+                if matches!(&read, Err(error) if !matches!(error, Unreadable::Batch(_))) {
+                    rubbish(&bytes, &strong.settings);
+                }
+                for message in wire::each(read) {
                     let messages = strong.receive(message, None);
                     // Only answers to the server's own questions; waiting for room could wait for the server.
                     strong.send_later(messages);
                 }
-                Err(_) => rubbish(&bytes, &strong.settings),
-            },
+            }
             Ok(Some(Line::TooLong)) => {
-                tracing::warn!(server = name, "a line on stdout is over the limit and was skipped")
+                tracing::warn!(ended, "a message of a server is over the limit and was skipped")
             }
             Ok(None) | Err(_) => break,
         }
     }
     if let Some(shared) = shared.upgrade() {
+        let mut words = feed.ended().unwrap_or_default();
         // A moment for the last words to arrive.
         if let Link::Pipe { keeper: Some(keeper), .. } = &shared.link {
             let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
-            shared.end(&format!("the server {name} ended{}", keeper.last_words()));
+            words = keeper.last_words();
         }
+        shared.end(&format!("{ended}{words}"));
     }
     gone.cancel();
 }
@@ -137,8 +166,8 @@ enum Said {
 }
 
 /// Asks a server what it speaks.
-async fn find_out<R: AsyncRead + Unpin>(
-    lines: &mut Lines<R>,
+pub(super) async fn find_out(
+    feed: &mut impl Feed,
     out: &mpsc::Sender<Bytes>,
     settings: &Settings,
     probe: bool,
@@ -151,7 +180,7 @@ async fn find_out<R: AsyncRead + Unpin>(
         out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params))
             .await
             .map_err(closed)?;
-        match tokio::time::timeout(settings.probe, hear(lines, settings)).await {
+        match tokio::time::timeout(settings.probe, hear(feed, settings)).await {
             Ok(Ok(Said::Modern(found))) => return Ok(*found),
             Ok(Ok(Said::Other(supported))) => only_legacy(&supported)?,
             Ok(Ok(Said::Legacy | Said::Initialized(_))) | Err(_) => {}
@@ -163,7 +192,7 @@ async fn find_out<R: AsyncRead + Unpin>(
         .await
         .map_err(closed)?;
     loop {
-        match hear(lines, settings).await? {
+        match hear(feed, settings).await? {
             // A slow server: what it says to the probe counts only where it refuses the handshake.
             Said::Modern(found) => modern = Some(found),
             Said::Other(_) | Said::Legacy => {}
@@ -196,12 +225,9 @@ pub(super) fn only_legacy(supported: &[String]) -> Result<(), TransportError> {
 }
 
 /// Reads until the server says something to the point. Banners and other rubbish are skipped.
-async fn hear<R: AsyncRead + Unpin>(
-    lines: &mut Lines<R>,
-    settings: &Settings,
-) -> Result<Said, TransportError> {
+async fn hear(feed: &mut impl Feed, settings: &Settings) -> Result<Said, TransportError> {
     loop {
-        let line = lines.next().await.map_err(|_| TransportError::Closed(String::new()))?;
+        let line = feed.next().await.map_err(|_| TransportError::Closed(String::new()))?;
         let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
         let Line::Message(bytes) = line else { continue };
         let message = wire::read(bytes.clone(), &settings.limits);

@@ -1,60 +1,71 @@
-//! Handshake sessions over HTTP: the table of them, and the streams of each.
+//! Handshake sessions over Streamable HTTP: the table of them, and what is done with one.
+//!
+//! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, Abortable};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use proto::edge::{CallKey, Output, Served};
 use proto::legacy::server::Session;
-use proto::wire::{self, Message};
-use proto::{Event, EventSink, Filter, Peer, Rejection, Request};
-use spec::{Era, Revision, header as name};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use proto::{Rejection, wire};
+use spec::{Era, header as name};
 
 use super::door::Accept;
-use super::respond::{Frame, events, one, respond};
-use super::{App, Refusal, accepted, door, json, principal};
-use crate::BACKLOG;
+use super::live::Live;
+use super::respond::one;
+use super::streams::{EventId, Lost};
+use super::{App, Refusal, door, json, principal};
 
-/// A live session.
-pub(crate) struct Live {
-    served: Arc<Served>,
-    revision: Revision,
-    state: Mutex<State>,
+/// How often sessions are looked through for those that nobody uses, at most.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// The live sessions, by id.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    live: HashMap<String, Arc<Live>>,
+    /// A task looks for those that nobody uses.
+    swept: bool,
 }
 
-struct State {
-    session: Session,
-    /// Where the messages of a call go. Kept while the client is away: the call goes on.
-    streams: HashMap<CallKey, mpsc::Sender<Frame>>,
-    /// Calls that are worked on; one that waits for an answer of the client is not among them.
-    work: HashMap<CallKey, AbortHandle>,
-    listens: HashMap<CallKey, AbortHandle>,
-    /// Open GET streams; a message goes out on the newest.
-    gets: Vec<mpsc::Sender<Frame>>,
-    /// What waits for a GET stream.
-    waiting: VecDeque<Bytes>,
-    used: Instant,
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.close();
+impl Sessions {
+    fn forget_stale(&mut self, idle: Duration) {
+        self.live.retain(|_, live| {
+            let stale = live.is_stale(idle);
+            if stale {
+                live.close();
+            }
+            !stale
+        });
     }
+}
+
+/// Looks for sessions that nobody uses, as long as there are any.
+fn sweep(app: &Arc<App>) {
+    let weak = Arc::downgrade(app);
+    let idle = app.options.session_idle;
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SWEEP.min(idle)).await;
+            let Some(app) = weak.upgrade() else { return };
+            let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.forget_stale(idle);
+            if sessions.live.is_empty() {
+                sessions.swept = false;
+                return;
+            }
+        }
+    });
 }
 
 /// The live session that a request names.
 pub(crate) fn find(app: &App, headers: &HeaderMap) -> Option<Arc<Live>> {
     let id = headers.get(name::SESSION_ID)?.to_str().ok()?;
     let sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    sessions.get(id).cloned()
+    sessions.live.get(id).cloned()
 }
 
 /// A session that is not, or no longer, there.
@@ -79,33 +90,27 @@ pub(crate) fn initialize(
         refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal("no session id could be made".into()))
     })?;
     let value = HeaderValue::from_str(&id).map_err(|_| full())?;
-    let live = Live {
-        served: Arc::clone(&app.served),
-        revision: session.rules().revision,
-        state: Mutex::new(State {
-            session,
-            streams: HashMap::new(),
-            work: HashMap::new(),
-            listens: HashMap::new(),
-            gets: Vec::new(),
-            waiting: VecDeque::new(),
-            used: Instant::now(),
-        }),
-    };
+    let live = Arc::new(Live::new(session, &app.served, &app.options));
     let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    app.forget_stale(&mut sessions);
-    if sessions.len() >= app.options.sessions {
+    if sessions.live.len() >= app.options.sessions {
+        sessions.forget_stale(app.options.session_idle);
+    }
+    if sessions.live.len() >= app.options.sessions {
         return Err(full());
     }
-    sessions.insert(id, Arc::new(live));
+    sessions.live.insert(id, live);
+    let sweeping = std::mem::replace(&mut sessions.swept, true);
     drop(sessions);
+    if !sweeping {
+        sweep(app);
+    }
     let mut response = one(reply, accept, app.options.keep_alive);
     response.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), value);
     Ok(response)
 }
 
 /// 128 random bits as visible ASCII.
-fn session_id() -> Option<String> {
+pub(crate) fn session_id() -> Option<String> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
@@ -117,8 +122,9 @@ fn session_id() -> Option<String> {
 /// Ends a session.
 pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
     let Some(id) = named(app, headers)? else { return Err(no_stream()) };
-    let removed = app.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-    let live = removed.ok_or_else(no_session)?;
+    let live = find(app, headers).ok_or_else(no_session)?;
+    of_revision(&live, headers)?;
+    app.sessions.lock().unwrap_or_else(PoisonError::into_inner).live.remove(id);
     live.close();
     Ok(json(StatusCode::OK, Bytes::from_static(b"{}")))
 }
@@ -134,222 +140,56 @@ fn named<'a>(app: &App, headers: &'a HeaderMap) -> Result<Option<&'a str>, Refus
     }
 }
 
-fn no_stream() -> Refusal {
-    Refusal::plain(StatusCode::METHOD_NOT_ALLOWED, "GET and DELETE are of a session; this request names none")
+/// Said to what names a live session and another revision than its own.
+pub(crate) const OTHER_REVISION: &str = "the version header does not name this session's revision";
+
+/// Whether the version header, where there is one, names the session's revision.
+pub(crate) fn is_of_revision(live: &Live, headers: &HeaderMap) -> bool {
+    let version = headers.get(name::PROTOCOL_VERSION);
+    version.is_none_or(|version| version.as_bytes() == live.rules().revision.as_str().as_bytes())
 }
 
-/// Opens a stream of a session, for what concerns no call.
+fn of_revision(live: &Live, headers: &HeaderMap) -> Result<(), Refusal> {
+    if is_of_revision(live, headers) { Ok(()) } else { Err(other_revision()) }
+}
+
+/// The refusal of what names a live session and another revision than its own.
+pub(crate) fn other_revision() -> Refusal {
+    Refusal::plain(StatusCode::BAD_REQUEST, OTHER_REVISION)
+}
+
+fn no_stream() -> Refusal {
+    Refusal::allowing("POST", "GET and DELETE are of a session; this request names none")
+}
+
+/// Opens a stream of a session, for what concerns no call, or goes on with a stream that broke off.
 pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
     if named(app, headers)?.is_none() {
         return Err(no_stream());
     }
     let live = find(app, headers).ok_or_else(no_session)?;
+    of_revision(&live, headers)?;
     if !door::accept(headers)?.stream {
         return Err(Refusal::plain(
             StatusCode::NOT_ACCEPTABLE,
             "a GET is answered by text/event-stream only",
         ));
     }
-    let (sender, receiver) = mpsc::channel(BACKLOG);
-    {
-        let mut state = live.lock();
-        while let Some(bytes) = state.waiting.pop_front() {
-            // The backlog is no longer than the channel.
-            let _ = sender.try_send(Frame::Part(bytes));
+    let Some(seen) = headers.get(name::LAST_EVENT_ID) else {
+        if live.own_streams() >= app.options.streams {
+            let why = "this session has as many open streams as it may";
+            return Err(Refusal::plain(StatusCode::TOO_MANY_REQUESTS, why));
         }
-        state.gets.retain(|get| !get.is_closed());
-        state.gets.push(sender);
-    }
-    let shutdown = app.shutdown.clone();
-    let frames = ReceiverStream::new(receiver).take_until(async move { shutdown.cancelled_owned().await });
-    Ok(events(Box::pin(frames), app.options.keep_alive))
-}
-
-/// Takes in a message of a session.
-pub(crate) async fn receive(live: &Arc<Live>, message: Message, accept: Accept, app: &App) -> Response<Body> {
-    let is_request = matches!(message, Message::Request(_));
-    let (sender, receiver) = mpsc::channel(BACKLOG);
-    let (outputs, reply) = {
-        let mut state = live.lock();
-        state.used = Instant::now();
-        let outputs = state.session.receive(message, &live.served, accept.stream);
-        let mut reply = None;
-        for output in &outputs {
-            match output {
-                Output::Reply(bytes) => reply = Some(bytes.clone()),
-                Output::Start(key, _) | Output::Listen(key, _, _) if is_request => {
-                    state.streams.insert(*key, sender.clone());
-                }
-                _ => {}
-            }
-        }
-        (outputs, reply)
+        return Ok(live.stream(&app.options, &app.shutdown));
     };
-    drop(sender);
-    live.apply(outputs).await;
-    match reply {
-        Some(bytes) => one(bytes, accept, app.options.keep_alive),
-        None if is_request => {
-            respond(Box::pin(ReceiverStream::new(receiver)), accept, app.options.keep_alive).await
-        }
-        None => accepted(),
-    }
-}
-
-impl Live {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The revision that was agreed on.
-    pub(crate) fn revision(&self) -> Revision {
-        self.revision
-    }
-
-    /// Whether nobody has used the session for so long. Work and open streams keep it; a question that nobody
-    /// answers does not.
-    pub(crate) fn is_stale(&self, idle: std::time::Duration) -> bool {
-        let mut state = self.lock();
-        state.gets.retain(|get| !get.is_closed());
-        state.work.is_empty() && state.gets.is_empty() && state.used.elapsed() > idle
-    }
-
-    /// Ends all calls and streams.
-    fn close(&self) {
-        let mut state = self.lock();
-        let State { work, listens, .. } = &mut *state;
-        for (_, handle) in work.drain().chain(listens.drain()) {
-            handle.abort();
-        }
-        state.streams.clear();
-        state.gets.clear();
-        for output in state.session.abandoned() {
-            if let Output::Abandon(request) = output {
-                self.served.service.abandon(*request);
-            }
-        }
-    }
-
-    /// Does what the session asks for. Messages go out after the lock is given back.
-    async fn apply(self: &Arc<Self>, outputs: Vec<Output>) {
-        for (at, output) in outputs.iter().enumerate() {
-            match output {
-                Output::Reply(_) => {}
-                Output::Send(key, bytes) => {
-                    let last = outputs[at..].iter().any(|o| matches!(o, Output::Finish(k) if k == key))
-                        && !outputs[at + 1..].iter().any(|o| matches!(o, Output::Send(k, _) if k == key));
-                    let stream = self.lock().streams.get(key).cloned();
-                    if let Some(stream) = stream {
-                        let frame = match last {
-                            true => Frame::Last(StatusCode::OK, bytes.clone()),
-                            false => Frame::Part(bytes.clone()),
-                        };
-                        let _ = stream.send(frame).await;
-                    }
-                }
-                Output::Push(bytes) => self.push(bytes),
-                Output::Start(key, request) => self.start(*key, request.clone()),
-                Output::Listen(key, filter, peer) => self.listen(*key, filter.clone(), Arc::clone(peer)),
-                Output::Drop(key) => {
-                    let mut state = self.lock();
-                    let handles = [state.work.remove(key), state.listens.remove(key)];
-                    drop(state);
-                    handles.iter().flatten().for_each(AbortHandle::abort);
-                }
-                Output::Abandon(request) => self.served.service.abandon((**request).clone()),
-                Output::Finish(key) => {
-                    self.lock().streams.remove(key);
-                }
-            }
-        }
-    }
-
-    fn push(&self, bytes: &Bytes) {
-        let mut state = self.lock();
-        state.gets.retain(|get| !get.is_closed());
-        let sent = state.gets.last().is_some_and(|get| get.try_send(Frame::Part(bytes.clone())).is_ok());
-        if !sent {
-            if state.waiting.len() == BACKLOG {
-                state.waiting.pop_front();
-            }
-            state.waiting.push_back(bytes.clone());
-        }
-    }
-
-    /// Runs a call in a task of its own: it goes on when the client disconnects.
-    fn start(self: &Arc<Self>, key: CallKey, mut request: Box<Request>) {
-        let (sink, events) = async_channel::bounded(BACKLOG);
-        request.events = EventSink::new(key, sink);
-        let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
-        // Locked until the handle is kept: the work may be done at once.
-        let mut state = self.lock();
-        let handle = spawn(async move {
-            let work = service.call(*request);
-            let answer = with_events(work, &events, &live).await;
-            if let Some(live) = live.upgrade() {
-                let outputs = {
-                    let mut state = live.lock();
-                    state.work.remove(&key);
-                    state.session.answered(key, answer, &live.served)
-                };
-                live.apply(outputs).await;
-            }
-        });
-        state.work.insert(key, handle);
-    }
-
-    fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
-        let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
-        let mut state = self.lock();
-        let handle = spawn(async move {
-            let (honoured, changes) = match service.listen(filter, peer).await {
-                Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
-                Err(rejection) => (Err(rejection), None),
-            };
-            if let Some(live) = live.upgrade() {
-                let outputs = live.lock().session.listening(key, honoured);
-                live.apply(outputs).await;
-            }
-            let Some(mut changes) = changes else { return };
-            while let Some(change) = changes.next().await {
-                let Some(live) = live.upgrade() else { return };
-                let outputs = live.lock().session.changed(key, &change);
-                live.apply(outputs).await;
-            }
-        });
-        state.listens.insert(key, handle);
-    }
-}
-
-fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-    let (handle, registration) = AbortHandle::new_pair();
-    tokio::spawn(Abortable::new(work, registration));
-    handle
-}
-
-/// Polls a call, and passes on what happens meanwhile.
-async fn with_events<T>(
-    work: impl Future<Output = T>,
-    events: &async_channel::Receiver<(u64, Event)>,
-    live: &Weak<Live>,
-) -> T {
-    let pass = |key, event| async move {
-        if let Some(live) = live.upgrade() {
-            let outputs = live.lock().session.event(key, event);
-            live.apply(outputs).await;
-        }
-    };
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            biased;
-            Ok((key, event)) = events.recv() => pass(key, event).await,
-            done = &mut work => {
-                while let Ok((key, event)) = events.try_recv() {
-                    pass(key, event).await;
-                }
-                return done;
-            }
-        }
-    }
+    let seen = seen.to_str().ok().and_then(EventId::read).ok_or(Lost::Unknown);
+    seen.and_then(|seen| live.resume(seen, &app.options, &app.shutdown)).map_err(|lost| {
+        Refusal::plain(
+            StatusCode::BAD_REQUEST,
+            match lost {
+                Lost::Unknown => "Last-Event-ID names no event of this session",
+                Lost::Forgotten => "what followed that event is no longer kept; ask again",
+            },
+        )
+    })
 }

@@ -57,7 +57,7 @@ pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Respons
 }
 
 /// The call was given up without an answer.
-fn gone() -> Response<Body> {
+pub(crate) fn gone() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
@@ -75,6 +75,11 @@ pub(crate) fn events(frames: Frames, keep_alive: Duration) -> Response<Body> {
             Err(_) => Some((Bytes::from_static(sse::KEEP_ALIVE), Some(frames))),
         }
     });
+    event_stream(body)
+}
+
+/// A response that is an event stream of these bytes.
+pub(crate) fn event_stream(body: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     let mut response = Response::new(Body::from_stream(body.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -1,0 +1,56 @@
+//! Unix sockets, and the files that they are.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// A socket that listens.
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
+    pub(crate) file: File,
+}
+
+/// The file of a socket; dropped, it is removed.
+pub(crate) struct File {
+    path: PathBuf,
+    inode: Option<u64>,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // The next one may have put its own in this place already.
+        if inode(&self.path) == self.inode {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What identifies the file at a path.
+fn inode(path: &Path) -> Option<u64> {
+    std::fs::symlink_metadata(path).ok().map(|file| file.ino())
+}
+
+impl Socket {
+    /// Listens at a path, for this user alone; `Ok(None)` while another process does.
+    ///
+    /// # Errors
+    /// When there is something else at the path, or it cannot be written to.
+    pub(crate) async fn open(path: &Path) -> io::Result<Option<Socket>> {
+        use std::os::unix::fs::FileTypeExt as _;
+        if UnixStream::connect(path).await.is_ok() {
+            return Ok(None);
+        }
+        // What is left of one that was killed; anything else is not ours to remove.
+        if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+            let _ = std::fs::remove_file(path);
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Some(Socket { listener, file: File { path: path.to_owned(), inode: inode(path) } }))
+    }
+}

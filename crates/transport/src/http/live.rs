@@ -1,0 +1,374 @@
+//! A live session over Streamable HTTP: its machine, its streams, and the calls that are under way.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::{AbortHandle, Abortable};
+use http::{Response, StatusCode};
+use proto::edge::{CallKey, Output, Served};
+use proto::legacy::server::Session;
+use proto::wire::{Message, Unreadable};
+use proto::{Event, EventSink, Filter, Peer, Request};
+use spec::Rules;
+use tokio_util::sync::CancellationToken;
+
+use super::door::Accept;
+use super::respond::{event_stream, gone, one};
+use super::streams::{EventId, Form, Lost, Next, Place, Room, Streams};
+use super::{App, Options, accepted, json};
+use crate::{BACKLOG, sse};
+
+/// How long an answer may take to go out as one JSON object. What takes longer gets an event stream, on which its
+/// client hears that it is alive, and for which it can come back.
+const PROMPT: Duration = Duration::from_millis(200);
+/// How long a client may read nothing of what waits for it before its connection is let go.
+const STALL: Duration = Duration::from_secs(60);
+
+/// A live session.
+pub(crate) struct Live {
+    served: Arc<Served>,
+    rules: &'static Rules,
+    retry: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    session: Session,
+    streams: Streams,
+    /// Calls that are worked on; one that waits for an answer of the client is not among them.
+    work: HashMap<CallKey, AbortHandle>,
+    listens: HashMap<CallKey, AbortHandle>,
+    used: Instant,
+}
+
+impl Live {
+    pub(crate) fn new(session: Session, served: &Arc<Served>, options: &Options) -> Live {
+        Live {
+            served: Arc::clone(served),
+            rules: session.rules(),
+            retry: options.retry,
+            state: Mutex::new(State {
+                session,
+                streams: Streams::new(options.replay),
+                work: HashMap::new(),
+                listens: HashMap::new(),
+                used: Instant::now(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the revision behaves that was agreed on.
+    pub(crate) fn rules(&self) -> &'static Rules {
+        self.rules
+    }
+
+    /// Whether nobody has used the session for so long. Work and open streams keep it; a question whose client is
+    /// gone does not.
+    pub(crate) fn is_stale(&self, idle: Duration) -> bool {
+        let state = self.lock();
+        state.work.is_empty() && !state.streams.is_read() && state.used.elapsed() > idle
+    }
+
+    /// Ends all calls and streams.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        let State { work, listens, .. } = &mut *state;
+        for (_, handle) in work.drain().chain(listens.drain()) {
+            handle.abort();
+        }
+        state.streams.close();
+        for output in state.session.abandoned() {
+            if let Output::Abandon(request) = output {
+                self.served.service.abandon(*request);
+            }
+        }
+    }
+
+    /// Takes in what a POST carried.
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        read: Result<Message, Unreadable>,
+        accept: Accept,
+        app: &App,
+    ) -> Response<Body> {
+        let (outputs, place) = {
+            let mut state = self.lock();
+            state.used = Instant::now();
+            let outputs = match read {
+                Ok(message) => state.session.receive(message, &self.served, accept.stream),
+                Err(Unreadable::Batch(sent)) => state.session.batch(sent, &self.served, accept.stream),
+                Err(_) => Vec::new(),
+            };
+            let keys: Vec<CallKey> = outputs
+                .iter()
+                .filter_map(|output| match output {
+                    Output::Start(key, _) | Output::Listen(key, _, _) => Some(*key),
+                    _ => None,
+                })
+                // An answer makes an older call go on, whose stream there is.
+                .filter(|key| state.session.is_call(*key) && !state.streams.has(*key))
+                .collect();
+            let place = (!keys.is_empty()).then(|| state.streams.of_calls(&keys, !accept.stream));
+            (outputs, place)
+        };
+        let reading = place.map(|place| Reading { live: Arc::clone(self), place });
+        let reply = outputs.iter().find_map(|output| match output {
+            Output::Reply(bytes) => Some(bytes.clone()),
+            _ => None,
+        });
+        self.apply(outputs).await;
+        match (reply, reading) {
+            (Some(bytes), _) => one(bytes, accept, app.options.keep_alive),
+            (None, Some(reading)) => reading.answer(accept, &app.options).await,
+            (None, None) => accepted(),
+        }
+    }
+
+    /// Opens a stream of the session's own.
+    pub(crate) fn stream(self: &Arc<Self>, options: &Options, shutdown: &CancellationToken) -> Response<Body> {
+        let place = self.lock().streams.of_session();
+        let reading = Reading { live: Arc::clone(self), place };
+        reading.events(self.rules.priming_event, options.keep_alive, Some(shutdown.clone()))
+    }
+
+    /// Goes on with a stream behind the event that its client saw last.
+    pub(crate) fn resume(
+        self: &Arc<Self>,
+        seen: EventId,
+        options: &Options,
+        shutdown: &CancellationToken,
+    ) -> Result<Response<Body>, Lost> {
+        let place = {
+            let mut state = self.lock();
+            state.used = Instant::now();
+            state.streams.resume(seen)?
+        };
+        // A new stream in the place of one that is gone has ids of its own.
+        let fresh = place.stream != seen.stream;
+        let reading = Reading { live: Arc::clone(self), place };
+        Ok(reading.events(fresh && self.rules.priming_event, options.keep_alive, Some(shutdown.clone())))
+    }
+
+    /// How many connections read what concerns no call.
+    pub(crate) fn own_streams(&self) -> usize {
+        self.lock().streams.own()
+    }
+
+    /// Does what the session asks for. Messages go out after the lock is given back.
+    async fn apply(self: &Arc<Self>, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Reply(_) => {}
+                Output::Send(key, bytes) => self.send(key, &bytes).await,
+                Output::Push(bytes) => self.lock().streams.push(&bytes),
+                Output::Start(key, request) => self.start(key, request),
+                Output::Listen(key, filter, peer) => self.listen(key, filter, peer),
+                Output::Drop(key) => {
+                    let mut state = self.lock();
+                    let handles = [state.work.remove(&key), state.listens.remove(&key)];
+                    drop(state);
+                    handles.iter().flatten().for_each(AbortHandle::abort);
+                }
+                Output::Abandon(request) => self.served.service.abandon(*request),
+                Output::Finish(key) => self.lock().streams.finish(key),
+                Output::Release(key, after) => self.lock().streams.release(key, after),
+            }
+        }
+    }
+
+    /// Puts a message on a call's stream. While its reader is behind, who makes the messages waits; a reader that
+    /// stands still is let go.
+    async fn send(&self, key: CallKey, bytes: &Bytes) {
+        loop {
+            let Room::Full(changed) = self.lock().streams.send(key, bytes) else { return };
+            let changed = changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            // There may be room since.
+            if matches!(self.lock().streams.send(key, bytes), Room::Taken) {
+                return;
+            }
+            if tokio::time::timeout(STALL, changed).await.is_err() {
+                self.lock().streams.give_up(key);
+            }
+        }
+    }
+
+    /// Runs a call in a task of its own: it goes on when the client disconnects.
+    fn start(self: &Arc<Self>, key: CallKey, mut request: Box<Request>) {
+        let (sink, events) = async_channel::bounded(BACKLOG);
+        request.events = EventSink::new(key, sink);
+        let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
+        // Locked until the handle is kept: the work may be done at once.
+        let mut state = self.lock();
+        let handle = spawn(async move {
+            let work = service.call(*request);
+            let answer = with_events(work, &events, &live).await;
+            if let Some(live) = live.upgrade() {
+                let outputs = {
+                    let mut state = live.lock();
+                    state.work.remove(&key);
+                    state.used = Instant::now();
+                    state.session.answered(key, answer, &live.served)
+                };
+                live.apply(outputs).await;
+            }
+        });
+        state.work.insert(key, handle);
+    }
+
+    fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+        let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
+        let mut state = self.lock();
+        let handle = spawn(async move {
+            let (honoured, changes) = match service.listen(filter, peer).await {
+                Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
+                Err(rejection) => (Err(rejection), None),
+            };
+            if let Some(live) = live.upgrade() {
+                let outputs = live.lock().session.listening(key, honoured);
+                live.apply(outputs).await;
+            }
+            let Some(mut changes) = changes else { return };
+            while let Some(change) = changes.next().await {
+                let Some(live) = live.upgrade() else { return };
+                let outputs = live.lock().session.changed(key, &change);
+                live.apply(outputs).await;
+            }
+        });
+        state.listens.insert(key, handle);
+    }
+}
+
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let (handle, registration) = AbortHandle::new_pair();
+    tokio::spawn(Abortable::new(work, registration));
+    handle
+}
+
+/// Polls a call, and passes on what happens meanwhile.
+async fn with_events<T>(
+    work: impl Future<Output = T>,
+    events: &async_channel::Receiver<(u64, Event)>,
+    live: &Weak<Live>,
+) -> T {
+    let pass = |key, event| async move {
+        if let Some(live) = live.upgrade() {
+            let outputs = live.lock().session.event(key, event);
+            live.apply(outputs).await;
+        }
+    };
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            Ok((key, event)) = events.recv() => pass(key, event).await,
+            done = &mut work => {
+                while let Ok((key, event)) = events.try_recv() {
+                    pass(key, event).await;
+                }
+                return done;
+            }
+        }
+    }
+}
+
+/// A connection that reads a stream. Dropped, it leaves the stream to one that comes back.
+struct Reading {
+    live: Arc<Live>,
+    place: Place,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut state = self.live.lock();
+        state.streams.leave(&self.place);
+        state.used = Instant::now();
+    }
+}
+
+impl Reading {
+    /// Answers a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
+    /// stream.
+    async fn answer(self, accept: Accept, options: &Options) -> Response<Body> {
+        let deadline = tokio::time::Instant::now() + PROMPT;
+        while accept.json {
+            let changed = self.place.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let form = self.live.lock().streams.form(&self.place);
+            match form {
+                Form::Whole(Some(message)) => return json(StatusCode::OK, message),
+                Form::Whole(None) => return gone(),
+                Form::Several => break,
+                Form::Open if !accept.stream => changed.await,
+                Form::Open if tokio::time::timeout_at(deadline, changed).await.is_err() => break,
+                Form::Open => {}
+            }
+        }
+        let priming = self.live.rules.priming_event;
+        self.events(priming, options.keep_alive, None)
+    }
+
+    /// An event stream of what is to be read here. It ends with `shutdown` where it would not end by itself.
+    fn events(
+        self,
+        priming: bool,
+        keep_alive: Duration,
+        shutdown: Option<CancellationToken>,
+    ) -> Response<Body> {
+        let opening = if priming { self.live.lock().streams.opening(&self.place) } else { None };
+        let opening = opening.map(|id| sse::opening(&id.text(), self.live.retry));
+        event_stream(futures_util::stream::unfold(Some((self, opening)), move |state| {
+            let shutdown = shutdown.clone();
+            async move {
+                let (reading, opening) = state?;
+                if let Some(opening) = opening {
+                    return Some((opening, Some((reading, None))));
+                }
+                let stopped = async {
+                    match shutdown {
+                        Some(shutdown) => shutdown.cancelled_owned().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    part = reading.part(keep_alive) => {
+                        let (bytes, more) = part?;
+                        Some((bytes, more.then_some((reading, None))))
+                    }
+                    () = stopped => None,
+                }
+            }
+        }))
+    }
+
+    /// The next part of the event stream, and whether more will follow.
+    async fn part(&self, keep_alive: Duration) -> Option<(Bytes, bool)> {
+        loop {
+            let changed = self.place.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let next = self.live.lock().streams.next(&self.place);
+            match next {
+                Next::Event(id, message) => return Some((sse::event_with_id(&id.text(), message), true)),
+                Next::Release(after) => return Some((sse::retry(after), false)),
+                Next::End => return None,
+                Next::Wait => {
+                    if tokio::time::timeout(keep_alive, changed).await.is_err() {
+                        return Some((Bytes::from_static(sse::KEEP_ALIVE), true));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! HTTP+SSE: one event stream carries all that the server says, and messages to it are posted beside it.
+//!
+//! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, Query, State};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method as Verb, Request, Response, StatusCode};
+use proto::edge::{self, Served};
+use proto::wire::{self, Message, Unreadable};
+use spec::{Revision, Revisions, header as name};
+use tokio::sync::mpsc;
+
+use super::legacy::session_id;
+use super::respond::event_stream;
+use super::{App, Refusal, accepted, door, principal, read};
+use crate::pipe::drive;
+use crate::{BACKLOG, sse};
+
+/// What the last segment of the stream's path is replaced by in that of the messages.
+const MESSAGE: &str = "message";
+
+/// Where messages are posted that belong to a stream at this path.
+pub(crate) fn message_path(stream: &str) -> String {
+    let folder = stream.rfind('/').map_or("", |at| &stream[..at]);
+    format!("{folder}/{MESSAGE}")
+}
+
+type Posts = mpsc::Sender<Result<Message, Unreadable>>;
+
+/// The open streams, by the id of the session that each is.
+pub(crate) type Sessions = HashMap<String, Posts>;
+
+/// Takes a session out of the table when its stream ends.
+struct Open {
+    app: Arc<App>,
+    id: String,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.app.posted.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// Opens a stream, and with it a session.
+pub(crate) async fn stream(
+    State(app): State<Arc<App>>,
+    OriginalUri(uri): OriginalUri,
+    request: Request<Body>,
+) -> Response<Body> {
+    open(&app, uri.path(), &request).unwrap_or_else(Refusal::response)
+}
+
+fn open(app: &Arc<App>, path: &str, request: &Request<Body>) -> Result<Response<Body>, Refusal> {
+    door::check(request.headers(), &app.options)?;
+    if request.method() != Verb::GET {
+        // A client that looks for Streamable HTTP here goes on with GET.
+        return Err(Refusal::allowing("GET", "this endpoint opens an event stream by GET"));
+    }
+    if !door::accept(request.headers())?.stream {
+        return Err(Refusal::plain(
+            StatusCode::NOT_ACCEPTABLE,
+            "a GET is answered by text/event-stream only",
+        ));
+    }
+    let unavailable = |why: &str| Refusal::plain(StatusCode::SERVICE_UNAVAILABLE, why);
+    let id = session_id().ok_or_else(|| unavailable("no session id could be made"))?;
+    let (posts, source) = mpsc::channel(BACKLOG);
+    {
+        let mut sessions = app.posted.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= app.options.sessions {
+            return Err(unavailable("as many sessions are open as may be; try again later"));
+        }
+        sessions.insert(id.clone(), posts);
+    }
+    let endpoint = sse::event_of("endpoint", format!("{}?session_id={id}", message_path(path)).into());
+    let open = Open { app: Arc::clone(app), id };
+    let (out, messages) = mpsc::channel(BACKLOG);
+    // Only handshake revisions have this transport.
+    let served = Arc::new(Served {
+        service: Arc::clone(&app.served.service),
+        revisions: app.served.revisions.and(Revisions::LEGACY),
+        limits: app.served.limits,
+    });
+    // The machine runs in a task of its own, since it has to go on while the client reads nothing. It ends with the
+    // stream: there is no other way to the client.
+    tokio::spawn(drive(source, out, served, principal(), app.shutdown.clone()));
+    Ok(event_stream(stream::unfold(
+        (Some(endpoint), messages, open, app.options.keep_alive),
+        |(endpoint, mut messages, open, keep_alive)| async move {
+            if let Some(endpoint) = endpoint {
+                return Some((endpoint, (None, messages, open, keep_alive)));
+            }
+            let part = match tokio::time::timeout(keep_alive, messages.recv()).await {
+                Ok(message) => sse::event_of("message", message?),
+                Err(_) => Bytes::from_static(sse::KEEP_ALIVE),
+            };
+            Some((part, (None, messages, open, keep_alive)))
+        },
+    )))
+}
+
+/// The parameter that names a session in the URL of messages.
+#[derive(serde::Deserialize)]
+pub(crate) struct Named {
+    session_id: Option<String>,
+}
+
+/// Takes a message in, whose answer goes out on the session's stream.
+pub(crate) async fn message(
+    State(app): State<Arc<App>>,
+    Query(named): Query<Named>,
+    request: Request<Body>,
+) -> Response<Body> {
+    post(&app, named.session_id.as_deref(), request).await.unwrap_or_else(Refusal::response)
+}
+
+async fn post(
+    app: &Arc<App>,
+    session: Option<&str>,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
+    let (parts, body) = request.into_parts();
+    door::check(&parts.headers, &app.options)?;
+    if parts.method != Verb::POST {
+        return Err(Refusal::allowing("POST", "messages are posted here"));
+    }
+    door::content_type(&parts.headers)?;
+    let posts = session.and_then(|id| {
+        app.posted.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    });
+    let unknown = || {
+        let why = "there is no such session; open one with a GET of the event stream, whose first event names it";
+        Refusal::plain(StatusCode::NOT_FOUND, why)
+    };
+    let posts = posts.ok_or_else(unknown)?;
+    let message = wire::read(read(body, app).await?, &app.served.limits);
+    if let Err(error @ Unreadable::Parse(_)) = &message {
+        let version = parts.headers.get(name::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
+        let rules = version.and_then(Revision::parse).unwrap_or(Revision::UNNAMED).rules();
+        let body = edge::unreadable(error, rules).unwrap_or_default();
+        return Err(Refusal { status: StatusCode::BAD_REQUEST, body, allow: None });
+    }
+    // Who sends faster than the machine works waits; it fails where the stream has just ended.
+    posts.send(message).await.map_err(|_| unknown())?;
+    Ok(accepted())
+}

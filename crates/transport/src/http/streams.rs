@@ -1,0 +1,450 @@
+//! The streams of a session: what goes out on which, and what is kept for a client that comes back.
+//!
+//! A stream outlives its connections. Its messages lie in one buffer from which a connection reads, and from which
+//! a later one goes on behind the last event that the client names.
+//!
+//! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery>
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::edge::CallKey;
+use tokio::sync::Notify;
+
+use crate::BACKLOG;
+
+/// How many streams of its own a session keeps for a client that is away.
+const AWAY: usize = 8;
+
+/// How much a session keeps for a client that comes back.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay {
+    /// Messages.
+    pub messages: usize,
+    /// Bytes of them. The newest message is kept whatever its length.
+    pub bytes: usize,
+}
+
+impl Default for Replay {
+    /// 1000 messages, 1 MiB.
+    fn default() -> Replay {
+        Replay { messages: 1000, bytes: 1 << 20 }
+    }
+}
+
+/// Names a stream within its session.
+pub(crate) type StreamId = u64;
+
+/// Names an event: its stream, whether that is one of the session's own, and the event's number in it. Number 0 is
+/// the empty event that a stream may open with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EventId {
+    pub(crate) stream: StreamId,
+    own: bool,
+    pub(crate) number: u64,
+}
+
+impl EventId {
+    /// As it is sent.
+    pub(crate) fn text(self) -> String {
+        format!("{}{}-{}", if self.own { 's' } else { 'c' }, self.stream, self.number)
+    }
+
+    /// Reads what a client sent.
+    pub(crate) fn read(text: &str) -> Option<EventId> {
+        let own = match text.as_bytes().first()? {
+            b's' => true,
+            b'c' => false,
+            _ => return None,
+        };
+        let (stream, number) = text[1..].split_once('-')?;
+        Some(EventId { stream: stream.parse().ok()?, own, number: number.parse().ok()? })
+    }
+}
+
+/// The streams of one session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    streams: BTreeMap<StreamId, Stream>,
+    /// Where the messages of a call go; the stream may be gone before the call is.
+    calls: HashMap<CallKey, StreamId>,
+    /// What waits for a stream of the session's own.
+    waiting: VecDeque<Bytes>,
+    next: StreamId,
+    replay: Replay,
+    messages: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// It carries what concerns no call.
+    own: bool,
+    /// Its client takes one JSON object: only the last message counts.
+    plain: bool,
+    events: VecDeque<Bytes>,
+    /// The number of the first one in the buffer.
+    first: u64,
+    /// The number of the last one that a connection was given.
+    sent: u64,
+    /// The client was told an id, and can come back.
+    named: bool,
+    /// Calls that still have something to say on it.
+    open: usize,
+    /// The connection that reads it.
+    reader: Option<u64>,
+    next_reader: u64,
+    /// The connection is to be closed, and the client to come back after this time.
+    release: Option<Duration>,
+    changed: Arc<Notify>,
+}
+
+impl Stream {
+    fn last(&self) -> u64 {
+        self.first + self.events.len() as u64 - 1
+    }
+
+    fn pending(&self) -> usize {
+        usize::try_from(self.last() - self.sent).unwrap_or(usize::MAX)
+    }
+
+    fn is_finished(&self) -> bool {
+        !self.own && self.open == 0
+    }
+}
+
+/// A place on a stream, from which a connection reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) stream: StreamId,
+    reader: u64,
+    /// Wakes when there is something to read, or no more.
+    pub(crate) changed: Arc<Notify>,
+}
+
+/// What a connection does next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Send this event.
+    Event(EventId, Bytes),
+    /// Wait until something changed.
+    Wait,
+    /// Close, and let the client come back after this time.
+    Release(Duration),
+    /// Close: the stream is complete, or another connection reads it.
+    End,
+}
+
+/// How a stream can be answered.
+#[derive(Debug)]
+pub(crate) enum Form {
+    /// By one message, or by none at all.
+    Whole(Option<Bytes>),
+    /// By an event stream only.
+    Several,
+    /// Nothing is known yet.
+    Open,
+}
+
+/// Whether there was room for a message.
+#[derive(Debug)]
+pub(crate) enum Room {
+    /// It is on its way, or nobody will ever read it.
+    Taken,
+    /// The reader is behind; this wakes when that may have changed.
+    Full(Arc<Notify>),
+}
+
+/// Why a stream cannot be gone on with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lost {
+    /// No event of this session has that id.
+    Unknown,
+    /// What followed is no longer kept.
+    Forgotten,
+}
+
+impl Streams {
+    pub(crate) fn new(replay: Replay) -> Streams {
+        Streams {
+            streams: BTreeMap::new(),
+            calls: HashMap::new(),
+            waiting: VecDeque::new(),
+            next: 1,
+            replay,
+            messages: 0,
+            bytes: 0,
+        }
+    }
+
+    fn open(&mut self, own: bool, plain: bool, open: usize) -> Place {
+        let id = self.next;
+        self.next += 1;
+        let changed = Arc::new(Notify::new());
+        let stream = Stream {
+            own,
+            plain,
+            events: VecDeque::new(),
+            first: 1,
+            sent: 0,
+            named: false,
+            open,
+            reader: Some(0),
+            next_reader: 1,
+            release: None,
+            changed: Arc::clone(&changed),
+        };
+        self.streams.insert(id, stream);
+        Place { stream: id, reader: 0, changed }
+    }
+
+    /// A stream for calls that came in one POST. `plain`: the client takes one JSON object only.
+    pub(crate) fn of_calls(&mut self, keys: &[CallKey], plain: bool) -> Place {
+        let place = self.open(false, plain, keys.len());
+        self.calls.extend(keys.iter().map(|key| (*key, place.stream)));
+        place
+    }
+
+    /// Whether the messages of a call have a stream already, be it one that is gone.
+    pub(crate) fn has(&self, key: CallKey) -> bool {
+        self.calls.contains_key(&key)
+    }
+
+    /// A stream of the session's own.
+    pub(crate) fn of_session(&mut self) -> Place {
+        let away = self.streams.iter().filter(|(_, s)| s.own && s.reader.is_none()).map(|(id, _)| *id);
+        let away: Vec<_> = away.collect();
+        for id in away.iter().take(away.len().saturating_sub(AWAY)) {
+            self.remove(*id);
+        }
+        self.open(true, false, 0)
+    }
+
+    /// The place behind an event that a client saw last. A connection that still reads there ends.
+    pub(crate) fn resume(&mut self, seen: EventId) -> Result<Place, Lost> {
+        if seen.stream >= self.next {
+            return Err(Lost::Unknown);
+        }
+        let Some(stream) = self.streams.get_mut(&seen.stream).filter(|stream| stream.own == seen.own) else {
+            // What concerns no call is told on any stream of the session's own.
+            return if seen.own { Ok(self.of_session()) } else { Err(Lost::Forgotten) };
+        };
+        if seen.number > stream.last() {
+            return Err(Lost::Unknown);
+        }
+        // What it saw is not kept any longer.
+        let mut freed = 0;
+        while stream.first <= seen.number {
+            freed += stream.events.pop_front().map_or(0, |message| message.len());
+            stream.first += 1;
+            self.messages -= 1;
+        }
+        self.bytes -= freed;
+        stream.sent = stream.first - 1;
+        stream.release = None;
+        stream.named = true;
+        let reader = stream.next_reader;
+        stream.next_reader += 1;
+        stream.reader = Some(reader);
+        stream.changed.notify_waiters();
+        Ok(Place { stream: seen.stream, reader, changed: Arc::clone(&stream.changed) })
+    }
+
+    /// What the connection at a place does next.
+    pub(crate) fn next(&mut self, place: &Place) -> Next {
+        let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
+        if stream.reader != Some(place.reader) {
+            return Next::End;
+        }
+        if stream.own && stream.pending() == 0 {
+            let waiting = self.waiting.pop_front();
+            if let Some(message) = waiting {
+                self.keep(place.stream, message);
+            }
+        }
+        let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
+        if stream.pending() > 0 {
+            stream.sent += 1;
+            stream.named = true;
+            let message = stream.events[usize::try_from(stream.sent - stream.first).unwrap_or(0)].clone();
+            let id = EventId { stream: place.stream, own: stream.own, number: stream.sent };
+            // Who waits for room gets some well before the reader has nothing to do.
+            if stream.pending() == BACKLOG / 2 {
+                stream.changed.notify_waiters();
+            }
+            return Next::Event(id, message);
+        }
+        if stream.is_finished() {
+            return Next::End;
+        }
+        match stream.release.take() {
+            Some(after) => Next::Release(after),
+            None => Next::Wait,
+        }
+    }
+
+    /// The id of the empty event that a stream opens with.
+    pub(crate) fn opening(&mut self, place: &Place) -> Option<EventId> {
+        let stream = self.streams.get_mut(&place.stream)?;
+        stream.named = true;
+        Some(EventId { stream: place.stream, own: stream.own, number: 0 })
+    }
+
+    /// How a stream that nothing was sent on yet can be answered. One that is whole is over with that.
+    pub(crate) fn form(&mut self, place: &Place) -> Form {
+        let Some(stream) = self.streams.get(&place.stream) else { return Form::Whole(None) };
+        match (stream.is_finished(), stream.events.len()) {
+            (true, 0 | 1) => {
+                let message = stream.events.front().cloned();
+                self.remove(place.stream);
+                Form::Whole(message)
+            }
+            (false, 0) if stream.release.is_none() => Form::Open,
+            _ if stream.plain => Form::Open,
+            _ => Form::Several,
+        }
+    }
+
+    /// The connection at a place is closed. A client that was told no id cannot come back for the stream.
+    pub(crate) fn leave(&mut self, place: &Place) {
+        let Some(stream) = self.streams.get_mut(&place.stream) else { return };
+        if stream.reader != Some(place.reader) {
+            return;
+        }
+        stream.reader = None;
+        stream.changed.notify_waiters();
+        let over = stream.is_finished() && stream.events.is_empty();
+        if stream.named && !over { self.trim() } else { self.remove(place.stream) }
+    }
+
+    /// A message of a call, which goes on the call's stream.
+    pub(crate) fn send(&mut self, key: CallKey, message: &Bytes) -> Room {
+        let Some(id) = self.calls.get(&key).copied() else { return Room::Taken };
+        let Some(stream) = self.streams.get(&id) else { return Room::Taken };
+        if stream.plain {
+            self.forget_events(id);
+        } else if stream.reader.is_some() && stream.pending() >= BACKLOG {
+            return Room::Full(Arc::clone(&stream.changed));
+        }
+        self.keep(id, message.clone());
+        Room::Taken
+    }
+
+    /// Lets go of the connection of a call's stream that does not read on; the client may come back.
+    pub(crate) fn give_up(&mut self, key: CallKey) {
+        let Some(stream) = self.calls.get(&key).and_then(|id| self.streams.get_mut(id)) else { return };
+        stream.reader = None;
+        stream.changed.notify_waiters();
+        self.trim();
+    }
+
+    /// A message that concerns no call: it goes on one stream of the session's own, the newest that is read, or
+    /// waits for one.
+    pub(crate) fn push(&mut self, message: &Bytes) {
+        let open = self.streams.iter().rev().find(|(_, stream)| stream.own && stream.reader.is_some());
+        match open.map(|(id, stream)| (*id, stream.pending())) {
+            Some((id, pending)) if pending < BACKLOG && self.waiting.is_empty() => {
+                self.keep(id, message.clone());
+            }
+            _ => {
+                if self.waiting.len() == BACKLOG {
+                    self.waiting.pop_front();
+                }
+                self.waiting.push_back(message.clone());
+            }
+        }
+    }
+
+    /// A call has nothing more to say.
+    pub(crate) fn finish(&mut self, key: CallKey) {
+        let Some(id) = self.calls.remove(&key) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.open -= 1;
+        stream.changed.notify_waiters();
+        // Its client saw everything, or nothing is left that it could come back for.
+        if stream.is_finished() && stream.reader.is_none() && stream.events.is_empty() {
+            self.remove(id);
+        }
+    }
+
+    /// The connection that carries a call may be closed.
+    pub(crate) fn release(&mut self, key: CallKey, after: Duration) {
+        let Some(stream) = self.calls.get(&key).and_then(|id| self.streams.get_mut(id)) else { return };
+        if !stream.plain && stream.reader.is_some() {
+            stream.release = Some(after);
+            stream.changed.notify_waiters();
+        }
+    }
+
+    /// Whether any connection reads.
+    pub(crate) fn is_read(&self) -> bool {
+        self.streams.values().any(|stream| stream.reader.is_some())
+    }
+
+    /// How many connections read what concerns no call.
+    pub(crate) fn own(&self) -> usize {
+        self.streams.values().filter(|stream| stream.own && stream.reader.is_some()).count()
+    }
+
+    /// Ends all streams.
+    pub(crate) fn close(&mut self) {
+        for stream in std::mem::take(&mut self.streams).into_values() {
+            stream.changed.notify_waiters();
+        }
+        self.calls.clear();
+        self.waiting.clear();
+    }
+
+    fn keep(&mut self, id: StreamId, message: Bytes) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        self.messages += 1;
+        self.bytes += message.len();
+        stream.events.push_back(message);
+        stream.changed.notify_waiters();
+        self.trim();
+    }
+
+    fn remove(&mut self, id: StreamId) {
+        self.forget_events(id);
+        if let Some(stream) = self.streams.remove(&id) {
+            stream.changed.notify_waiters();
+        }
+    }
+
+    fn forget_events(&mut self, id: StreamId) {
+        while self.forget_first(id) {}
+    }
+
+    fn forget_first(&mut self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(message) = stream.events.pop_front() else { return false };
+        stream.first += 1;
+        stream.sent = stream.sent.max(stream.first - 1);
+        self.messages -= 1;
+        self.bytes -= message.len();
+        true
+    }
+
+    /// Forgets what is over the limit: first what was sent and is kept only in case it did not arrive, then what a
+    /// client that is away missed, and only then responses that it did not see. What a connection is about to
+    /// read stays.
+    fn trim(&mut self) {
+        while self.messages > self.replay.messages || self.bytes > self.replay.bytes && self.messages > 1 {
+            let sent = |s: &Stream| !s.events.is_empty() && s.first <= s.sent;
+            let missed = |s: &Stream| s.reader.is_none() && s.events.len() > usize::from(s.is_finished());
+            let response = |s: &Stream| s.reader.is_none() && !s.events.is_empty();
+            let found = [&sent as &dyn Fn(&Stream) -> bool, &missed, &response]
+                .into_iter()
+                .find_map(|test| self.streams.iter().find(|(_, stream)| test(stream)).map(|(id, _)| *id));
+            let Some(id) = found else { return };
+            self.forget_first(id);
+            let over =
+                |s: &Stream| s.is_finished() && s.reader.is_none() && s.events.is_empty();
+            if self.streams.get(&id).is_some_and(over) {
+                self.remove(id);
+            }
+        }
+    }
+}
