@@ -401,9 +401,10 @@ impl Client {
             // Messages keep their order: the next one is posted when this one was taken.
             let posted = link::http(endpoint, "POST", &all, body).await;
             let posted = posted.unwrap_or_else(|e| panic!("the endpoint takes no POST: {e}"));
-            if posted.status() != 202 {
-                link::read(exchange, posted, &self.sender, false).await;
+            if posted.status() == 202 {
+                return 0;
             }
+            link::read(exchange, posted, &self.sender, false).await;
             return exchange;
         }
         self.exchange("POST", headers, text.to_owned().into_bytes())

@@ -164,7 +164,8 @@ async fn http_27_a_response_comes_in_one_segment_and_an_event_in_one() {
         let live = id_of(&session(&server, revision, json!({})).await);
         let body =
             request("e", "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}})).to_string();
-        let asked = [head(url, "POST", &[("Mcp-Session-Id", &live)], body.len()), body].concat();
+        let headers = [("Mcp-Session-Id", &*live), ("Accept", "application/json")];
+        let asked = [head(url, "POST", &headers, body.len()), body].concat();
         for _ in 0..50 {
             stream.write_all(asked.as_bytes()).await.unwrap();
             let (text, reads) = read_one(&mut stream).await;

@@ -11,11 +11,12 @@ use crate::{DATELINE, legacy, modern};
 async fn rubbish_over_http_is_refused_one_by_one_and_the_server_lives_on() {
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let mut client = client(Wire::Http, revision, json!({})).await;
+        let version: &[_] = if revision == MODERN { &[("mcp-protocol-version", MODERN)] } else { &[] };
         for (body, code) in rubbish() {
             if revision != MODERN && body.starts_with(b"[") {
                 continue;
             }
-            let exchange = client.exchange("POST", &[], body.clone());
+            let exchange = client.exchange("POST", version, body.clone());
             let (status, error) = refusal(&mut client, Wire::Http, exchange).await;
             let what = String::from_utf8_lossy(&body);
             assert_eq!(

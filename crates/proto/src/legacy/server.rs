@@ -34,8 +34,8 @@ pub struct Session {
     peer: Arc<Peer>,
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
-    /// Changes that were to be told before.
-    held: Vec<Bytes>,
+    /// Questions and changes that wait for that.
+    held: Vec<Output>,
     calls: HashMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
@@ -318,7 +318,7 @@ impl Session {
                     admit::strip(&mut params, inner);
                 }
                 let mut peer = Arc::clone(&self.peer);
-                if !askable || !self.ready {
+                if !askable {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
                 let request = Box::new(Request {
@@ -347,7 +347,7 @@ impl Session {
         match Notice::parse(method) {
             Some(Notice::Initialized) if !self.ready => {
                 self.ready = true;
-                let mut outputs: Vec<_> = self.held.drain(..).map(Output::Push).collect();
+                let mut outputs = std::mem::take(&mut self.held);
                 let has = |c| served.service.describe().capabilities.has(c);
                 let filter = Filter {
                     tools: has(Capability::ToolsListChanged),
@@ -378,8 +378,14 @@ impl Session {
         outputs.extend(call.and_then(Call::abandoned));
         let asked: Vec<u64> =
             self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
+        let unasked = self.held.len();
+        self.held.retain(|held| !matches!(held, Output::Send(of, _) if *of == key));
+        let unasked = unasked > self.held.len();
         for id in asked {
             self.questions.remove(&id);
+            if unasked {
+                continue;
+            }
             let params = Object::new()
                 .with("requestId", Raw::of(&id))
                 .with("reason", "the call that asked was cancelled");
@@ -470,6 +476,9 @@ impl Session {
             let params = project::question(&ask, rules);
             outputs.push(Output::Send(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
         }
+        if !self.ready {
+            self.held.append(&mut outputs);
+        }
         outputs
     }
 
@@ -522,8 +531,8 @@ impl Session {
             return vec![Output::Push(bytes)];
         }
         // The same change need not be told twice, which also bounds what is held.
-        if !self.held.contains(&bytes) {
-            self.held.push(bytes);
+        if !self.held.iter().any(|held| matches!(held, Output::Push(told) if *told == bytes)) {
+            self.held.push(Output::Push(bytes));
         }
         Vec::new()
     }

@@ -24,7 +24,7 @@ use crate::{BACKLOG, sse};
 
 /// How long an answer may take to go out as one JSON object. What takes longer gets an event stream, on which its
 /// client hears that it is alive, and for which it can come back.
-const PROMPT: Duration = Duration::from_millis(200);
+const PROMPT: Duration = Duration::from_millis(500);
 /// How long a client may read nothing of what waits for it before its connection is let go.
 const STALL: Duration = Duration::from_secs(60);
 
