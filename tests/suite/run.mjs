@@ -3,7 +3,7 @@
 //   node run.mjs --url URL (--set REVISION | --all REVISION) [--label NAME] [--json FILE]
 //
 // --set    the frozen requirements of that revision: what is scored is what the suite's own requirements file says
-// --all    every scenario that exists at that revision, all of them counted as scored
+// --all    every scenario that exists at that revision, all of them counted as scored, and a warning counted as a failure
 //
 // Exit code: 0 all scored scenarios passed, 1 one failed or the suite did not run, 2 usage.
 //
@@ -165,7 +165,7 @@ const { passed, failed, warnings } = report.checks;
 const ran = passed + failed + warnings > 0;
 // The suite knows only failures: it is never stricter than the above unless something is wrong with one of the two.
 const agreed = code === 0 || report.failures.length > 0;
-report.ok = ran && agreed && report.failures.length === 0;
+report.ok = ran && agreed && report.failures.length === 0 && !(given.all && report.warnings.length);
 
 print(report);
 if (!ran) console.log('  FAILED: the suite executed no check');

@@ -12,6 +12,15 @@ use super::{Options, Refusal};
 pub(crate) struct Accept {
     pub(crate) json: bool,
     pub(crate) stream: bool,
+    /// It takes both and wants a stream: it weighs it more, or names it first.
+    pub(crate) rather_stream: bool,
+}
+
+impl Accept {
+    /// Whether what consists of one message is answered by one JSON object.
+    pub(crate) fn object(self) -> bool {
+        self.json && !self.rather_stream
+    }
 }
 
 /// Refuses foreign hosts and origins.
@@ -61,35 +70,45 @@ fn without_port(host: &str) -> &str {
 
 /// Which forms of answer the client takes.
 pub(crate) fn accept(headers: &HeaderMap) -> Result<Accept, Refusal> {
-    let mut accept = Accept { json: false, stream: false };
     let mut values = headers.get_all(header::ACCEPT).iter().peekable();
     if values.peek().is_none() {
-        return Ok(Accept { json: true, stream: true });
+        return Ok(Accept { json: true, stream: true, rather_stream: false });
     }
+    // The weight of each form, as far as it was named.
+    let (mut json, mut stream) = (0.0, 0.0);
+    let mut rather_stream = false;
     for value in values.flat_map(|v| v.to_str().unwrap_or_default().split(',')) {
         let mut parts = value.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        if parts.any(is_zero_weight) {
-            continue;
+        let weight = parts.find_map(weight).unwrap_or(1.0);
+        let of_stream = matches!(kind.as_str(), "text/event-stream" | "text/*");
+        if of_stream {
+            rather_stream = weight > json;
+        } else if matches!(kind.as_str(), "application/json" | "application/*") {
+            rather_stream &= weight <= stream;
         }
         match kind.as_str() {
-            "*/*" => accept = Accept { json: true, stream: true },
-            "application/json" | "application/*" => accept.json = true,
-            "text/event-stream" | "text/*" => accept.stream = true,
+            "*/*" => {
+                json = f32::max(json, weight);
+                stream = f32::max(stream, weight);
+            }
+            "application/json" | "application/*" => json = f32::max(json, weight),
+            "text/event-stream" | "text/*" => stream = f32::max(stream, weight),
             _ => {}
         }
     }
-    if accept.json || accept.stream {
-        return Ok(accept);
+    let (json, stream) = (json > 0.0, stream > 0.0);
+    if json || stream {
+        return Ok(Accept { json, stream, rather_stream: json && stream && rather_stream });
     }
     let why = "the Accept header must admit application/json, text/event-stream, or both";
     Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, why))
 }
 
-/// Whether a parameter of an Accept entry says that the form is not taken: `q=0`, in any way of writing it.
-fn is_zero_weight(parameter: &str) -> bool {
-    let weight = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-    weight.and_then(|(_, weight)| weight.trim().parse::<f32>().ok()) == Some(0.0)
+/// The weight that a parameter of an Accept entry gives: `q=0.5`, in any way of writing it.
+fn weight(parameter: &str) -> Option<f32> {
+    let (_, weight) = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"))?;
+    weight.trim().parse().ok()
 }
 
 /// Refuses bodies that are not JSON.

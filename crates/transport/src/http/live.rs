@@ -300,7 +300,7 @@ impl Reading {
     /// stream.
     async fn answer(self, accept: Accept, options: &Options) -> Response<Body> {
         let deadline = tokio::time::Instant::now() + PROMPT;
-        while accept.json {
+        while accept.object() {
             let changed = self.place.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();

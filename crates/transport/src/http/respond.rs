@@ -40,7 +40,7 @@ pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Dura
     match tokio::time::timeout(keep_alive, frames.next()).await {
         Ok(None) => gone(),
         // A status that is not 200 goes before any stream, in whatever form.
-        Ok(Some(Frame::Last(status, bytes))) if accept.json || status != StatusCode::OK => {
+        Ok(Some(Frame::Last(status, bytes))) if accept.object() || status != StatusCode::OK => {
             json(status, bytes)
         }
         Ok(Some(frame)) => events(Box::pin(stream::iter([frame]).chain(frames)), keep_alive),
@@ -50,7 +50,7 @@ pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Dura
 
 /// Answers with one message that is there already, in the form that the client takes.
 pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Response<Body> {
-    match accept.json {
+    match accept.object() {
         true => json(StatusCode::OK, bytes),
         false => events(Box::pin(stream::iter([Frame::Last(StatusCode::OK, bytes)])), keep_alive),
     }
