@@ -34,7 +34,8 @@ fn simplified(mut field: Object) -> Option<Object> {
             None => titled.iter().map(|(value, _)| value.string().unwrap_or_default()).collect::<Vec<_>>(),
         };
         let hint = format!("Any of these, with commas between them: {}", values.join(", "));
-        let description = field.string("description").map_or_else(|| hint.clone(), |own| format!("{own}\n{hint}"));
+        let description =
+            field.string("description").map_or_else(|| hint.clone(), |own| format!("{own}\n{hint}"));
         let text = Object::new().with("type", "string").with("description", description.as_str());
         return Some(match field.take("title") {
             Some(title) => text.with("title", title),

@@ -90,14 +90,18 @@ fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
 /// A message of several blocks is as many messages of one, where only one may stand in each.
 fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
     let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
-    let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else { return false };
+    let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else {
+        return false;
+    };
     let mut split = Vec::with_capacity(messages.len());
     for message in &messages {
         let object = message.object().unwrap_or_default();
         let blocks = object.get(field.name).and_then(|content| content.array().ok()).unwrap_or_default();
         match &blocks[..] {
             [] => split.push(message.clone()),
-            blocks => split.extend(blocks.iter().map(|b| Raw::from(object.clone().with(field.name, b.clone())))),
+            blocks => {
+                split.extend(blocks.iter().map(|b| Raw::from(object.clone().with(field.name, b.clone()))))
+            }
         }
     }
     let changed = split.len() != messages.len();
@@ -282,6 +286,21 @@ pub fn answer(ask: &Ask, result: Raw, rules: &Rules) -> Raw {
     match ask.question {
         Question::Elicit if !rules.rich_choices => form::restore(&ask.params, result),
         _ => result,
+    }
+}
+
+/// An answer to a question in the form of the upstream that asked. Which question it was is not kept from round to
+/// round; what an answer must have tells.
+pub fn reply(answer: &Raw, rules: &Rules) -> Raw {
+    let Ok(mut inner) = answer.object() else { return answer.clone() };
+    let answers = |question: &Question| {
+        let mut fields = question.answer().fields.iter().filter(|f| f.required.contains(rules.revision));
+        fields.all(|field| inner.get(field.name).is_some())
+    };
+    let asked = Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q));
+    match asked.is_some_and(|question| object(&mut inner, question.answer(), rules.revision)) {
+        true => inner.into(),
+        false => answer.clone(),
     }
 }
 

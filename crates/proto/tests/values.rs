@@ -4,6 +4,8 @@
 //! A value is made of a list of choices, where 0 always means the least: what fails is thus made smaller by making the
 //! list shorter.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use spec::shape::{Field, Kind, Opens, Shape};
 use spec::{Revision, Revisions, meta};
@@ -19,11 +21,13 @@ const STAMPED: &[&str] = &["resultType", "ttlMs", "cacheScope", meta::META];
 pub(crate) struct Tape {
     choices: Vec<u32>,
     at: usize,
+    /// The fields and kinds of content that were made, with the types that they are of.
+    pub(crate) made: BTreeSet<(&'static str, &'static str)>,
 }
 
 impl Tape {
     pub(crate) fn new(choices: Vec<u32>) -> Tape {
-        Tape { choices, at: 0 }
+        Tape { choices, at: 0, made: BTreeSet::new() }
     }
 
     /// A choice out of so many.
@@ -57,8 +61,10 @@ impl Tape {
                 .collect();
             let must = field.required == field.exists && !STAMPED.contains(&field.name);
             if field.name == meta::RELATED_TASK && self.flip() {
+                self.made.extend([(shape.name, field.name), ("RelatedTaskMetadata", "taskId")]);
                 made.insert(field.name.to_owned(), json!({"taskId": self.text()}));
             } else if !homes.is_empty() && (must || self.required(&places, field) || self.flip()) {
+                self.made.insert((shape.name, field.name));
                 made.insert(field.name.to_owned(), self.field(field, &homes));
             }
         }
@@ -78,7 +84,8 @@ impl Tape {
         let names = |schema: &'static Value| {
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
         };
-        let alike = |schema: &&'static Value| names(schema).filter(|n| names(chosen).any(|m| m == *n)).count();
+        let alike =
+            |schema: &&'static Value| names(schema).filter(|n| names(chosen).any(|m| m == *n)).count();
         let pick = |(revision, schemas): &(Revision, Vec<&'static Value>)| {
             let own = schemas.iter().copied().find(|schema| std::ptr::eq(*schema, chosen));
             Some((*revision, own.or_else(|| schemas.iter().copied().max_by_key(alike))?))
@@ -129,6 +136,7 @@ impl Tape {
             .collect();
         let mut block = self.object(kind.shape, &homes);
         block["type"] = json!(kind.tag);
+        self.made.insert((kind.shape.name, "type"));
         block
     }
 
@@ -142,7 +150,12 @@ impl Tape {
             "outputSchema" => json!({"type": "object", "additionalProperties": false}),
             _ => {
                 let schema = schemas[self.of(schemas.len())];
-                self.of_schema(*revision, schema, 3)
+                let any_object = published(*revision).get("JSONObject");
+                match any_object.is_some_and(|any| std::ptr::eq(any, schema)) && name != "metadata" {
+                    // A capability without settings so far: what will stand in it is not known.
+                    true => json!({}),
+                    false => self.of_schema(*revision, schema, 3),
+                }
             }
         }
     }
@@ -164,7 +177,9 @@ impl Tape {
         match kind {
             Some("string") => match schema["format"].as_str() {
                 Some("uri") => json!(format!("https://example.org/{}", self.of(9))),
-                Some("uri-template") => json!(format!("https://example.org/{{{}}}", ["a", "a,b"][self.of(2)])),
+                Some("uri-template") => {
+                    json!(format!("https://example.org/{{{}}}", ["a", "a,b"][self.of(2)]))
+                }
                 Some("byte") => json!("aGVsbG8="),
                 _ => json!(self.text()),
             },

@@ -111,7 +111,9 @@ impl Schema {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let mut root: Value = serde_json::from_str(&text).expect("a schema is JSON");
         let place = if root.get("$defs").is_some() { "$defs" } else { "definitions" };
-        let Value::Object(published) = root[place].take() else { panic!("{}: no definitions", path.display()) };
+        let Value::Object(published) = root[place].take() else {
+            panic!("{}: no definitions", path.display())
+        };
         let mut schema = Schema {
             revision,
             dialect: root["$schema"].take(),
@@ -120,7 +122,9 @@ impl Schema {
             closed: Map::new(),
             validators: Mutex::default(),
         };
-        let close = |(name, definition): (&String, &Value)| (name.clone(), schema.closed_definition(name, definition));
+        let close = |(name, definition): (&String, &Value)| {
+            (name.clone(), schema.closed_definition(name, definition))
+        };
         schema.closed = schema.published.iter().map(close).collect();
         schema
     }
@@ -224,7 +228,8 @@ impl Schema {
             let mut root = root();
             root["$schema"] = self.dialect.clone();
             root[self.place] = Value::Object(self.closed.clone());
-            let built = jsonschema::validator_for(&root).unwrap_or_else(|e| panic!("{} {key}: {e}", self.revision));
+            let built =
+                jsonschema::validator_for(&root).unwrap_or_else(|e| panic!("{} {key}: {e}", self.revision));
             let built = Arc::new(built);
             let mut validators = self.validators.lock().expect("no test panics in here");
             Arc::clone(validators.entry(key.to_owned()).or_insert(built))
@@ -250,7 +255,9 @@ impl Schema {
                 let of_method = |(name, definition): &(&String, &Value)| {
                     !UNIONS.contains(&name.as_str()) && definition["properties"]["method"]["const"] == method
                 };
-                is(union).then(|| self.published.iter().find(of_method).map(|(name, _)| name.as_str())).flatten()
+                is(union)
+                    .then(|| self.published.iter().find(of_method).map(|(name, _)| name.as_str()))
+                    .flatten()
             }
         }
     }
@@ -269,12 +276,15 @@ impl Schema {
             Direction::ToClient => &["Server"],
             Direction::Both => &["Client", "Server"],
         };
-        let definition = senders.iter().find_map(|sender| self.definition(&format!("{sender}{what}"), method));
+        let definition =
+            senders.iter().find_map(|sender| self.definition(&format!("{sender}{what}"), method));
         if let Some(definition) = definition {
             return self.check(definition, message, || self.message(definition, &envelope));
         }
-        let of_extension = self.revision.era() == Era::Modern && OF_EXTENSIONS.iter().any(|e| method.starts_with(e));
-        let known = |revision| UNIONS.iter().any(|union| Schema::of(revision).definition(union, method).is_some());
+        let of_extension =
+            self.revision.era() == Era::Modern && OF_EXTENSIONS.iter().any(|e| method.starts_with(e));
+        let known =
+            |revision| UNIONS.iter().any(|union| Schema::of(revision).definition(union, method).is_some());
         if !of_extension && Revision::ALL.into_iter().any(known) {
             return Err(format!("it has no {} {method:?} in this direction", what.to_lowercase()));
         }
@@ -308,13 +318,17 @@ impl Schema {
     }
 
     fn judge_error(&self, message: &Value, code: &Value) -> Result<(), String> {
-        let envelope = ["JSONRPCErrorResponse", "JSONRPCError"].into_iter().find(|e| self.published.contains_key(*e));
+        let envelope =
+            ["JSONRPCErrorResponse", "JSONRPCError"].into_iter().find(|e| self.published.contains_key(*e));
         let envelope = envelope.expect("errors are defined");
         let of_code = |definition: &Value| {
-            definition.get("properties").is_some_and(|p| p.get("jsonrpc").is_some() && p.get("error").is_some())
+            definition
+                .get("properties")
+                .is_some_and(|p| p.get("jsonrpc").is_some() && p.get("error").is_some())
                 && self.merged(&definition["properties"]["error"])["properties"]["code"]["const"] == *code
         };
-        let own = self.published.iter().find(|(_, definition)| of_code(definition)).map(|(name, _)| name.as_str());
+        let own =
+            self.published.iter().find(|(_, definition)| of_code(definition)).map(|(name, _)| name.as_str());
         let mut message = message.clone();
         // JSON-RPC answers what it cannot read with a null id, for which older schemas have no form.
         if self.revision.rules().null_id_when_unreadable && message.get("id").is_some_and(Value::is_null) {
@@ -330,7 +344,9 @@ impl Schema {
     }
 
     fn judge_result(&self, message: &Value, answers: Option<&str>) -> Result<(), String> {
-        let envelope = ["JSONRPCResultResponse", "JSONRPCResponse"].into_iter().find(|e| self.published.contains_key(*e));
+        let envelope = ["JSONRPCResultResponse", "JSONRPCResponse"]
+            .into_iter()
+            .find(|e| self.published.contains_key(*e));
         let envelope = envelope.expect("results are defined");
         self.check(envelope, message, || {
             let mut root = self.closed(&self.published[envelope], "");
@@ -339,7 +355,8 @@ impl Schema {
         })?;
         let kind = message["result"]["resultType"].as_str();
         let complete = matches!(kind, None | Some("complete" | "input_required"));
-        let Some(definition) = answers.and_then(|method| self.result_of(method, kind)).filter(|_| complete) else {
+        let Some(definition) = answers.and_then(|method| self.result_of(method, kind)).filter(|_| complete)
+        else {
             return Ok(());
         };
         judge_type(self.revision, definition, &message["result"])
@@ -347,9 +364,12 @@ impl Schema {
 
     /// The type of a method's result, by the schema's own naming; `None` for a method that the revision lacks.
     fn result_of(&self, method: &str, kind: Option<&str>) -> Option<&str> {
-        let request = ["ClientRequest", "ServerRequest", "InputRequest"].iter().find_map(|u| self.definition(u, method))?;
+        let request = ["ClientRequest", "ServerRequest", "InputRequest"]
+            .iter()
+            .find_map(|u| self.definition(u, method))?;
         let result = request.replace("Request", "Result");
-        let asks = &self.published.get(&format!("{result}Response")).unwrap_or(&Value::Null)["properties"]["result"];
+        let asks =
+            &self.published.get(&format!("{result}Response")).unwrap_or(&Value::Null)["properties"]["result"];
         if kind == Some("input_required") && asks.get("anyOf").is_some() {
             return Some("InputRequiredResult");
         }
@@ -359,7 +379,8 @@ impl Schema {
 }
 
 fn either_requires(one: &Value, other: &Value) -> Value {
-    let both = [one, other].into_iter().flat_map(|schema| schema["required"].as_array().into_iter().flatten());
+    let both =
+        [one, other].into_iter().flat_map(|schema| schema["required"].as_array().into_iter().flatten());
     json!(both.filter_map(Value::as_str).collect::<BTreeSet<_>>())
 }
 
@@ -377,7 +398,12 @@ fn told(error: &ValidationError<'_>) -> Vec<String> {
         _ => {
             let mut what = error.to_string();
             if what.chars().count() > 300 {
-                what = what.chars().take(140).chain(" … ".chars()).chain(what.chars().skip(what.chars().count() - 140)).collect();
+                what = what
+                    .chars()
+                    .take(140)
+                    .chain(" … ".chars())
+                    .chain(what.chars().skip(what.chars().count() - 140))
+                    .collect();
             }
             vec![format!("at \"{}\": {what}", error.instance_path())]
         }
