@@ -10,6 +10,7 @@
 pub mod admit;
 pub mod capability;
 pub mod edge;
+mod form;
 pub mod header;
 pub mod legacy;
 mod level;

@@ -4,82 +4,154 @@
 //! name are opened, and those only for revisions that they concern.
 
 use bytestring::ByteString;
-use spec::shape::{Kind, Opens};
-use spec::{MethodRow, Revision, Rules, Shape, Structured, meta};
+use spec::shape::{Field, Form, Kind, Opens};
+use spec::{MethodRow, Question, Revision, Revisions, Rules, Shape, meta};
 
+use crate::form;
 use crate::raw::{Object, Raw};
 use crate::service::{Ask, CacheHint};
 
-/// Takes out of an object what the revision lacks, at every depth that rows speak of.
-pub fn object(object: &mut Object, shape: &Shape, revision: Revision) {
-    object.retain(|name, value| match shape.field(name) {
-        None => true,
-        Some(field) if !field.exists.contains(revision) => false,
-        Some(field) => {
-            below(value, field.opens, revision);
-            true
+/// Brings an object into the form of a revision, at every depth that rows speak of: what the revision lacks is left
+/// out. Says whether that changed anything.
+pub fn object(object: &mut Object, shape: &Shape, revision: Revision) -> bool {
+    let mut changed = false;
+    let mut unsaid = Vec::new();
+    object.retain(|name, value| {
+        let Some(field) = shape.field(name) else { return true };
+        let fits = |(narrow, form): (Revisions, Form)| !narrow.contains(revision) || has_form(value, form);
+        if field.exists.contains(revision) && field.narrow.is_none_or(fits) {
+            changed |= below(value, field.opens, revision);
+            return true;
         }
+        unsaid.extend(field.said_in.map(|content| (content, value.clone())));
+        changed = true;
+        false
     });
+    for (content, value) in unsaid {
+        if object.get(content).is_some_and(is_empty_list) {
+            object.set(content, list(&[text_block(value.as_str())]));
+        }
+    }
+    for field in shape.fields.iter().filter(|f| f.exists.contains(revision)) {
+        let other = field.stand_in.and_then(|other| object.get(other)).cloned();
+        if let (Some(value), None) = (other, object.get(field.name)) {
+            object.set(field.name, value);
+            changed = true;
+        }
+    }
+    changed
 }
 
-fn below(value: &mut Raw, opens: Opens, revision: Revision) {
+fn has_form(value: &Raw, form: Form) -> bool {
+    match form {
+        Form::Object => value.starts_with('{'),
+        Form::ObjectSchema => value.object().is_ok_and(|s| s.string("type").as_deref() == Some("object")),
+    }
+}
+
+fn is_empty_list(value: &Raw) -> bool {
+    value.array().is_ok_and(|elements| elements.is_empty())
+}
+
+fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
     match opens {
-        Opens::Nothing => {}
+        Opens::Nothing => false,
         Opens::Object(shape) => one(value, shape, revision),
-        Opens::List(shape) => each(value, shape.concerns(revision), |element| one(element, shape, revision)),
+        Opens::List(shape) => {
+            let split = !revision.rules().sampling_tools && split_messages(value, shape);
+            each(value, shape.concerns(revision), |element| one(element, shape, revision)) || split
+        }
         Opens::Map(shape) => {
-            if let (true, Ok(mut map)) = (shape.concerns(revision), value.object()) {
-                map.retain(|_, element| {
-                    one(element, shape, revision);
-                    true
-                });
+            let (true, Ok(mut map)) = (shape.concerns(revision), value.object()) else { return false };
+            let mut changed = false;
+            map.retain(|_, element| {
+                changed |= one(element, shape, revision);
+                true
+            });
+            if changed {
                 *value = map.into();
             }
+            changed
         }
         Opens::Content(kinds) => content(value, kinds, revision),
-        Opens::Contents(kinds) => {
-            each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision));
-        }
-        Opens::ContentOrList(kinds) => {
-            let blocks = value.array().ok();
-            match blocks {
-                None => content(value, kinds, revision),
-                // Where only one block may stand, the first one is the message.
-                Some(blocks) if !revision.rules().sampling_tools => {
-                    *value =
-                        blocks.into_iter().next().unwrap_or(Raw::literal(r#"{"type":"text","text":""}"#));
-                    content(value, kinds, revision);
-                }
-                Some(_) => {
-                    each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
-                }
+        Opens::Contents(kinds) => contents(value, kinds, revision),
+        Opens::ContentOrList(kinds) => match value.array() {
+            Err(_) => content(value, kinds, revision),
+            Ok(_) if revision.rules().sampling_tools => contents(value, kinds, revision),
+            Ok(blocks) => {
+                *value = joined(blocks);
+                content(value, kinds, revision);
+                true
+            }
+        },
+    }
+}
+
+/// A message of several blocks is as many messages of one, where only one may stand in each.
+fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
+    let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
+    let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else {
+        return false;
+    };
+    let mut split = Vec::with_capacity(messages.len());
+    for message in &messages {
+        let object = message.object().unwrap_or_default();
+        let blocks = object.get(field.name).and_then(|content| content.array().ok()).unwrap_or_default();
+        match &blocks[..] {
+            [] => split.push(message.clone()),
+            blocks => {
+                split.extend(blocks.iter().map(|b| Raw::from(object.clone().with(field.name, b.clone()))))
             }
         }
     }
+    let changed = split.len() != messages.len();
+    if changed {
+        *value = list(&split);
+    }
+    changed
+}
+
+/// Several blocks as one, where one has to say it all.
+fn joined(blocks: Vec<Raw>) -> Raw {
+    if let [only] = &blocks[..] {
+        return only.clone();
+    }
+    let words = |block: &Raw| {
+        let block = block.object().unwrap_or_default();
+        let tag = block.string("type").unwrap_or_default();
+        block.string("text").map_or_else(|| in_words(&tag, &block), |text| text.to_string())
+    };
+    text_block(&blocks.iter().map(words).collect::<Vec<_>>().join("\n"))
+}
+
+fn text_block(text: &str) -> Raw {
+    Object::new().with("type", "text").with("text", text).into()
 }
 
 fn kinds_concern(kinds: &[Kind], revision: Revision) -> bool {
     kinds.iter().any(|kind| !kind.exists.contains(revision) || kind.shape.concerns(revision))
 }
 
-fn one(value: &mut Raw, shape: &Shape, revision: Revision) {
-    if !shape.concerns(revision) {
-        return;
-    }
-    if let Ok(mut inner) = value.object() {
-        object(&mut inner, shape, revision);
+fn one(value: &mut Raw, shape: &Shape, revision: Revision) -> bool {
+    let (true, Ok(mut inner)) = (shape.concerns(revision), value.object()) else { return false };
+    let changed = object(&mut inner, shape, revision);
+    if changed {
         *value = inner.into();
     }
+    changed
 }
 
-fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw)) {
-    if !concerned {
-        return;
-    }
-    if let Ok(mut elements) = value.array() {
-        elements.iter_mut().for_each(&mut change);
+fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw) -> bool) -> bool {
+    let (true, Ok(mut elements)) = (concerned, value.array()) else { return false };
+    let changed = elements.iter_mut().fold(false, |changed, element| change(element) || changed);
+    if changed {
         *value = list(&elements);
     }
+    changed
+}
+
+fn contents(value: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
+    each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
 }
 
 /// An array of values.
@@ -97,20 +169,20 @@ pub fn list(elements: &[Raw]) -> Raw {
 }
 
 /// A block of content, in the nearest form that the revision has. An unknown kind passes.
-fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) {
-    let Ok(mut inner) = block.object() else { return };
+fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
+    let Ok(mut inner) = block.object() else { return false };
     let Some(kind) = inner.string("type").and_then(|tag| kinds.iter().find(|kind| tag == kind.tag)) else {
-        return;
+        return false;
     };
-    if kind.exists.contains(revision) {
-        if kind.shape.concerns(revision) {
-            object(&mut inner, kind.shape, revision);
-            *block = inner.into();
-        }
-    } else {
-        let text = in_words(kind.tag, &inner);
-        *block = Object::new().with("type", "text").with("text", &*text).into();
+    if !kind.exists.contains(revision) {
+        *block = text_block(&in_words(kind.tag, &inner));
+        return true;
     }
+    let changed = kind.shape.concerns(revision) && object(&mut inner, kind.shape, revision);
+    if changed {
+        *block = inner.into();
+    }
+    changed
 }
 
 /// What a block of a kind that the peer does not know says, in words.
@@ -124,7 +196,11 @@ fn in_words(tag: &str, block: &Object) -> String {
         "tool_use" => {
             format!("[tool call {}: {}]", text("name"), block.get("input").map_or("{}", Raw::as_str))
         }
-        "tool_result" => format!("[tool result: {}]", block.get("content").map_or("[]", Raw::as_str)),
+        "tool_result" => {
+            let said = block.get("content").filter(|content| !is_empty_list(content));
+            let said = said.or_else(|| block.get("structuredContent"));
+            format!("[tool result: {}]", said.map_or("[]", Raw::as_str))
+        }
         _ => {
             let size = block.get("data").map_or(0, |data| data.as_str().len().saturating_sub(2) / 4 * 3);
             format!("[{tag} {}, about {size} bytes]", text("mimeType"))
@@ -146,7 +222,6 @@ pub struct Stamp<'a> {
 /// A complete result as a peer of the revision must see it.
 pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, stamp: Stamp<'_>) -> Object {
     if !rules.self_describing_results {
-        structured(&mut result, row, rules);
         object(&mut result, row.result, rules.revision);
         return result;
     }
@@ -193,33 +268,6 @@ fn stamp_meta(result: &mut Object, stamp: Stamp<'_>) {
     result.set(meta::META, Raw::from(inner));
 }
 
-/// Leaves out structured content and output schemas in forms that the revision does not have. The text that
-/// goes with structured content stays.
-fn structured(result: &mut Object, row: &MethodRow, rules: &Rules) {
-    if rules.structured != Structured::Object {
-        return;
-    }
-    if result.get("structuredContent").is_some_and(|content| !content.starts_with('{')) {
-        result.take("structuredContent");
-    }
-    if row.lists == Some("tools")
-        && let Some(tools) = result.get("tools").and_then(|tools| tools.array().ok())
-    {
-        let fits =
-            |schema: &Raw| schema.object().is_ok_and(|s| s.string("type").as_deref() == Some("object"));
-        let mut tools = tools;
-        for tool in &mut tools {
-            if let Ok(mut inner) = tool.object()
-                && inner.get("outputSchema").is_some_and(|schema| !fits(schema))
-            {
-                inner.take("outputSchema");
-                *tool = inner.into();
-            }
-        }
-        result.set("tools", list(&tools));
-    }
-}
-
 /// The params of a question in the form of a revision.
 pub fn question(ask: &Ask, rules: &Rules) -> Object {
     let mut params = ask.params.clone();
@@ -227,7 +275,33 @@ pub fn question(ask: &Ask, rules: &Rules) -> Object {
     if shape.concerns(rules.revision) {
         object(&mut params, shape, rules.revision);
     }
+    if ask.question == Question::Elicit && !rules.rich_choices {
+        form::simplify(&mut params);
+    }
     params
+}
+
+/// The answer to a question that a peer saw in the form of its revision, as an answer to the question itself.
+pub fn answer(ask: &Ask, result: Raw, rules: &Rules) -> Raw {
+    match ask.question {
+        Question::Elicit if !rules.rich_choices => form::restore(&ask.params, result),
+        _ => result,
+    }
+}
+
+/// An answer to a question in the form of the upstream that asked. Which question it was is not kept from round to
+/// round; what an answer must have tells.
+pub fn reply(answer: &Raw, rules: &Rules) -> Raw {
+    let Ok(mut inner) = answer.object() else { return answer.clone() };
+    let answers = |question: &Question| {
+        let mut fields = question.answer().fields.iter().filter(|f| f.required.contains(rules.revision));
+        fields.all(|field| inner.get(field.name).is_some())
+    };
+    let asked = Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q));
+    match asked.is_some_and(|question| object(&mut inner, question.answer(), rules.revision)) {
+        true => inner.into(),
+        false => answer.clone(),
+    }
 }
 
 /// A map of questions as a modern peer sees it.

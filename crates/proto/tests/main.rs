@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod lacking;
+mod referee;
+mod values;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

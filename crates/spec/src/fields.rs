@@ -3,7 +3,7 @@
 use crate::meta;
 use crate::revision::{Revision, Revisions};
 use crate::shape::Opens::{Content, ContentOrList, Contents, List, Map, Object};
-use crate::shape::{Field, Kind, Shape, opt, req};
+use crate::shape::{Field, Form, Kind, Shape, opt, req};
 
 const ALL: Revisions = Revisions::ALL;
 const LEGACY: Revisions = Revisions::LEGACY;
@@ -25,6 +25,9 @@ const ICONS: Field = opt("icons", R1125).opens(List(&ICON));
 const TASK: Field = opt("task", ONLY_1125).opens(Object(&TASK_METADATA));
 const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).opens(Object(&RELATED_TASK_METADATA));
 const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).opens(Object(&IMPLEMENTATION));
+
+const STRUCTURED_CONTENT: Field =
+    opt("structuredContent", R0618).narrow(LEGACY, Form::Object).said_in("content");
 
 const fn result_meta(exists: Revisions) -> Field {
     opt(meta::META, exists).opens(Object(&RESULT_META))
@@ -131,7 +134,7 @@ pub static CALL_TOOL_RESULT: Shape = Shape {
     name: "CallToolResult",
     fields: &[
         req("content", ALL).opens(Contents(CONTENT)),
-        opt("structuredContent", R0618),
+        STRUCTURED_CONTENT,
         opt("isError", ALL),
         RESULT_TYPE,
         result_meta(ALL),
@@ -320,7 +323,8 @@ pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
         // Of the form alone, which was the only mode at first.
         req("requestedSchema", R0618).required(ONLY_0618),
         opt("url", R1125),
-        opt("elicitationId", ONLY_1125),
+        // Of a URL, where it is required. Later a URL has no other name, and must be a new one each time.
+        opt("elicitationId", ONLY_1125).stand_in("url"),
         TASK,
         question_meta(ELICITATION_LEGACY),
     ],
@@ -508,7 +512,7 @@ pub static TOOL: Shape = Shape {
         opt("title", R0618),
         opt("description", ALL),
         req("inputSchema", ALL),
-        opt("outputSchema", R0618),
+        opt("outputSchema", R0618).narrow(LEGACY, Form::ObjectSchema),
         opt("annotations", R0326).opens(Object(&TOOL_ANNOTATIONS)),
         opt("execution", ONLY_1125).opens(Object(&TOOL_EXECUTION)),
         ICONS,
@@ -677,7 +681,7 @@ pub static TOOL_RESULT_CONTENT: Shape = Shape {
     fields: &[
         req("toolUseId", R1125),
         req("content", R1125).opens(Contents(CONTENT)),
-        opt("structuredContent", R1125),
+        Field { exists: R1125, ..STRUCTURED_CONTENT },
         opt("isError", R1125),
         opt(meta::META, R1125),
     ],

@@ -324,6 +324,15 @@ impl Question {
             Question::ListRoots => &fields::LIST_ROOTS_REQUEST_PARAMS,
         }
     }
+
+    /// The shape of the answer.
+    pub fn answer(self) -> &'static Shape {
+        match self {
+            Question::Elicit => &fields::ELICIT_RESULT,
+            Question::Sample => &fields::CREATE_MESSAGE_RESULT,
+            Question::ListRoots => &fields::LIST_ROOTS_RESULT,
+        }
+    }
 }
 
 /// A notification.

@@ -15,8 +15,6 @@ pub struct Rules {
     pub resource_not_found: crate::Code,
     /// An error to what could not be parsed carries `"id": null`; elsewhere it carries no id.
     pub null_id_when_unreadable: bool,
-    /// What `structuredContent` may be.
-    pub structured: Structured,
     /// Whether the version header is expected on HTTP requests.
     pub version_header: VersionHeader,
     /// Whether a client that vanishes has cancelled what it asked for.
@@ -33,6 +31,8 @@ pub struct Rules {
     pub priming_event: bool,
     /// `elicitation.url` exists beside forms.
     pub url_elicitation: bool,
+    /// Forms have choices with titles, and choices of several values.
+    pub rich_choices: bool,
     /// A sampling message may hold several blocks, and tools.
     pub sampling_tools: bool,
 }
@@ -44,17 +44,6 @@ pub enum InvalidInput {
     Protocol,
     /// A result with `isError`, which a model can read and mend.
     Result,
-}
-
-/// What `structuredContent` may be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Structured {
-    /// It does not exist.
-    Absent,
-    /// An object.
-    Object,
-    /// Any JSON value.
-    Any,
 }
 
 /// Whether the version header is expected on HTTP requests.
@@ -92,7 +81,6 @@ const V2024_11_05: Rules = Rules {
     invalid_input: InvalidInput::Protocol,
     resource_not_found: crate::Code::ResourceNotFound,
     null_id_when_unreadable: true,
-    structured: Structured::Absent,
     version_header: VersionHeader::Absent,
     disconnect: Disconnect::Continues,
     self_describing_results: false,
@@ -101,6 +89,7 @@ const V2024_11_05: Rules = Rules {
     log_scope: LogScope::Session,
     priming_event: false,
     url_elicitation: false,
+    rich_choices: false,
     sampling_tools: false,
 };
 
@@ -109,7 +98,6 @@ const V2025_03_26: Rules = Rules { revision: Revision::V2025_03_26, batches: tru
 const V2025_06_18: Rules = Rules {
     revision: Revision::V2025_06_18,
     batches: false,
-    structured: Structured::Object,
     version_header: VersionHeader::Optional,
     ..V2025_03_26
 };
@@ -120,6 +108,7 @@ const V2025_11_25: Rules = Rules {
     null_id_when_unreadable: false,
     priming_event: true,
     url_elicitation: true,
+    rich_choices: true,
     sampling_tools: true,
     ..V2025_06_18
 };
@@ -127,7 +116,6 @@ const V2025_11_25: Rules = Rules {
 const V2026_07_28: Rules = Rules {
     revision: Revision::V2026_07_28,
     resource_not_found: crate::Code::InvalidParams,
-    structured: Structured::Any,
     version_header: VersionHeader::Required,
     disconnect: Disconnect::Cancels,
     self_describing_results: true,

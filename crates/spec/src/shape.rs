@@ -25,6 +25,21 @@ pub struct Field {
     pub required: Revisions,
     /// What lies below it, where rows say something about that.
     pub opens: Opens,
+    /// Where its value has to be of a narrower form than elsewhere, and of which.
+    pub narrow: Option<(Revisions, Form)>,
+    /// The list of content beside it that says it in words, where a peer cannot be shown it and is told nothing else.
+    pub said_in: Option<&'static str>,
+    /// The field beside it whose value serves, where the peer's revision wants this one and the sender's has none.
+    pub stand_in: Option<&'static str>,
+}
+
+/// A form that some revisions ask of a value where others take any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// An object.
+    Object,
+    /// A JSON Schema of objects.
+    ObjectSchema,
 }
 
 /// What lies below a field.
@@ -42,7 +57,7 @@ pub enum Opens {
     Content(&'static [Kind]),
     /// An array of blocks of content.
     Contents(&'static [Kind]),
-    /// One block or, where the revision allows it, an array of them (sampling).
+    /// One block or, where [`crate::Rules::sampling_tools`] allows it, an array of them.
     ContentOrList(&'static [Kind]),
 }
 
@@ -78,6 +93,8 @@ impl Shape {
         };
         self.fields.iter().any(|f| {
             !f.exists.contains(revision)
+                || f.narrow.is_some_and(|(narrow, _)| narrow.contains(revision))
+                || f.stand_in.is_some()
                 || match f.opens {
                     Opens::Nothing => false,
                     Opens::Object(s) | Opens::List(s) | Opens::Map(s) => {
@@ -93,12 +110,20 @@ impl Shape {
 
 /// An optional field that opens nothing.
 pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
-    Field { name, exists, required: Revisions::NONE, opens: Opens::Nothing }
+    Field {
+        name,
+        exists,
+        required: Revisions::NONE,
+        opens: Opens::Nothing,
+        narrow: None,
+        said_in: None,
+        stand_in: None,
+    }
 }
 
 /// A field that is required wherever it exists.
 pub(crate) const fn req(name: &'static str, exists: Revisions) -> Field {
-    Field { name, exists, required: exists, opens: Opens::Nothing }
+    opt(name, exists).required(exists)
 }
 
 impl Field {
@@ -111,6 +136,24 @@ impl Field {
     /// The same field, required in these revisions only.
     pub(crate) const fn required(mut self, required: Revisions) -> Field {
         self.required = required;
+        self
+    }
+
+    /// The same field with a narrower form in these revisions.
+    pub(crate) const fn narrow(mut self, revisions: Revisions, form: Form) -> Field {
+        self.narrow = Some((revisions, form));
+        self
+    }
+
+    /// The same field, said in this list of content where it cannot be shown.
+    pub(crate) const fn said_in(mut self, content: &'static str) -> Field {
+        self.said_in = Some(content);
+        self
+    }
+
+    /// The same field with another one that serves for it.
+    pub(crate) const fn stand_in(mut self, other: &'static str) -> Field {
+        self.stand_in = Some(other);
         self
     }
 }

@@ -461,7 +461,7 @@ fn every_message_is_a_root() {
 #[test]
 fn a_wrong_row_is_noticed() {
     const fn row(name: &'static str, exists: Revisions, required: Revisions, opens: Opens) -> Field {
-        Field { name, exists, required, opens }
+        Field { name, exists, required, opens, narrow: None, said_in: None, stand_in: None }
     }
     const ALL: Revisions = Revisions::ALL;
     const NONE: Revisions = Revisions::NONE;

@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod link;
+pub mod referee;
 
 use std::collections::VecDeque;
 use std::process::Stdio;

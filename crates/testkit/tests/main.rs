@@ -70,7 +70,7 @@ fn the_arrows_between_crates_do_not_turn_round() {
         // The demo stands for an author: it has nothing that authors do not have.
         ("dateline-demo", &["dateline"]),
         ("dateline-cli", &["dateline", "demo", "gateway", "proto", "spec", "transport"]),
-        ("dateline-testkit", &[]),
+        ("dateline-testkit", &["spec"]),
     ];
     let ours = metadata["packages"].as_array().expect("packages").len();
     assert_eq!(ours, allowed.len(), "a crate that this test does not know");

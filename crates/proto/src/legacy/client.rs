@@ -12,6 +12,7 @@ use crate::capability::Capabilities;
 use crate::edge::refuse;
 use crate::level::Level;
 use crate::modern::client::{cancelled, change, log, progress};
+use crate::project;
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
 use crate::service::{Answer, Answers, Ask, CacheHint, Description, Filter, Interim, Peer, Request};
@@ -59,7 +60,7 @@ impl Session {
             capabilities.set("sampling", Raw::literal(r#"{"tools":{}}"#));
         }
         let mut identity = introduction.identity.clone();
-        crate::project::object(&mut identity, &spec::fields::IMPLEMENTATION, revision);
+        project::object(&mut identity, &spec::fields::IMPLEMENTATION, revision);
         Object::new()
             .with("protocolVersion", revision.as_str())
             .with("capabilities", Raw::from(capabilities))
@@ -139,19 +140,23 @@ impl Session {
     }
 
     pub(crate) fn answer(&mut self, key: CallKey, answers: Answers) -> Option<Vec<Output>> {
+        let rules = self.revision.rules();
         let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
         let mut outputs = Vec::new();
         let mut unanswered = Vec::new();
         for (name, id) in std::mem::take(&mut call.open) {
             match answers.responses.iter().find(|(key, _)| *key == name) {
-                Some((_, Ok(result))) => outputs.push(Output::Send(response(&id, "result", result))),
+                Some((_, Ok(result))) => {
+                    let result = project::reply(result, rules);
+                    outputs.push(Output::Send(response(&id, "result", &result)));
+                }
                 Some((_, Err(error))) => outputs.push(Output::Send(response(&id, "error", error))),
                 None => unanswered.push((name, id)),
             }
         }
         for (name, id) in unanswered {
             let why = Rejection::Internal(format!("the client did not answer {name:?}"));
-            outputs.push(Output::Send(refuse(&id, &why, self.revision.rules())));
+            outputs.push(Output::Send(refuse(&id, &why, rules)));
         }
         outputs.extend(call.next_round(key));
         Some(outputs)

@@ -18,7 +18,7 @@ use crate::project::{self, Stamp};
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
 use crate::service::{
-    Answer, Answers, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request,
+    Answer, Answers, Ask, Change, Description, Event, EventSink, Filter, Interim, Peer, Principal, Request,
 };
 use crate::stream::{self, Stream};
 use crate::wire::{self, ErrorId, Id, Message};
@@ -39,8 +39,8 @@ pub struct Session {
     calls: HashMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
-    /// Questions that wait for an answer: the call, and the key of the question in it.
-    questions: HashMap<u64, (CallKey, ByteString)>,
+    /// Questions that wait for an answer: the call, and the question in it by its key.
+    questions: HashMap<u64, (CallKey, ByteString, Ask)>,
     /// Batches whose requests are not all answered yet.
     batches: HashMap<u64, Batch>,
     next_key: CallKey,
@@ -377,7 +377,7 @@ impl Session {
         let batch = call.as_ref().and_then(|call| call.batch);
         outputs.extend(call.and_then(Call::abandoned));
         let asked: Vec<u64> =
-            self.questions.iter().filter(|(_, (k, _))| *k == key).map(|(id, _)| *id).collect();
+            self.questions.iter().filter(|(_, (k, ..))| *k == key).map(|(id, _)| *id).collect();
         let unasked = self.held.len();
         self.held.retain(|held| !matches!(held, Output::Send(of, _) if *of == key));
         let unasked = unasked > self.held.len();
@@ -472,9 +472,9 @@ impl Session {
         for (name, ask) in interim.questions {
             let id = self.next_question;
             self.next_question += 1;
-            self.questions.insert(id, (key, name));
             let params = project::question(&ask, rules);
             outputs.push(Output::Send(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
+            self.questions.insert(id, (key, name, ask));
         }
         if !self.ready {
             self.held.append(&mut outputs);
@@ -484,9 +484,9 @@ impl Session {
 
     /// The client answered a question.
     fn response(&mut self, id: Option<&Id>, outcome: Result<Raw, Raw>) -> Vec<Output> {
-        let Some((key, name)) = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id)) else {
-            return Vec::new();
-        };
+        let question = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id));
+        let Some((key, name, ask)) = question else { return Vec::new() };
+        let outcome = outcome.map(|result| project::answer(&ask, result, self.rules()));
         let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key)
         else {
             return Vec::new();

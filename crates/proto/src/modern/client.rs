@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Method, Notice, Revision, meta};
+use spec::{Method, Notice, Revision, Rules, meta};
 
 use crate::level::Level;
 use crate::project;
@@ -47,7 +47,7 @@ impl Calls {
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
         let mut params = request.params.clone();
         if let Some(answers) = &request.answers {
-            put_answers(&mut params, answers);
+            put_answers(&mut params, answers, self.revision.rules());
         }
         let token = request.wants_progress.then_some(key);
         stamp(&mut params, self.revision, &self.introduction, Some(&request.peer), token);
@@ -152,11 +152,11 @@ fn stamp(
 }
 
 /// Puts answers where a retry carries them; an answer that is an error has no place there and is asked again.
-fn put_answers(params: &mut Object, answers: &Answers) {
+fn put_answers(params: &mut Object, answers: &Answers, rules: &Rules) {
     let responses: Object = answers
         .responses
         .iter()
-        .filter_map(|(key, outcome)| Some((key.clone(), outcome.as_ref().ok()?.clone())))
+        .filter_map(|(key, outcome)| Some((key.clone(), project::reply(outcome.as_ref().ok()?, rules))))
         .collect();
     if !responses.is_empty() {
         params.set("inputResponses", Raw::from(responses));
