@@ -9,7 +9,7 @@ use spec::{MethodRow, Question, Revision, Revisions, Rules, Shape, meta};
 
 use crate::form;
 use crate::raw::{Object, Raw};
-use crate::service::{Ask, CacheHint};
+use crate::service::{Ask, CacheHint, Request};
 
 /// Brings an object into the form of a revision, at every depth that rows speak of: what the revision lacks is left
 /// out. Says whether that changed anything.
@@ -266,6 +266,16 @@ fn stamp_meta(result: &mut Object, stamp: Stamp<'_>) {
         inner.set(meta::SUBSCRIPTION_ID, id.clone());
     }
     result.set(meta::META, Raw::from(inner));
+}
+
+/// The params of a request as a server of the revision must see them.
+pub fn params(request: &Request, revision: Revision) -> Object {
+    let mut params = request.params.clone();
+    let shape = request.method.row().params;
+    if shape.concerns(revision) {
+        object(&mut params, shape, revision);
+    }
+    params
 }
 
 /// The params of a question in the form of a revision.

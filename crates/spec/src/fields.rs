@@ -88,6 +88,102 @@ pub static ANSWER_META: Shape = Shape { name: "MetaObject", fields: &[RELATED_TA
 pub static RELATED_TASK_METADATA: Shape =
     Shape { name: "RelatedTaskMetadata", fields: &[req("taskId", ONLY_1125)] };
 
+// Requests of a client.
+
+const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).opens(Object(&REQUEST_META));
+/// Answers of a client to a request's questions; of what shape each is, its question says.
+const INPUT_RESPONSES: Field = opt("inputResponses", MODERN);
+const REQUEST_STATE: Field = opt("requestState", MODERN);
+
+/// Params of `initialize`.
+pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape {
+    name: "InitializeRequestParams",
+    fields: &[
+        req("protocolVersion", LEGACY),
+        req("capabilities", LEGACY).opens(Object(&CLIENT_CAPABILITIES)),
+        req("clientInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
+        opt(meta::META, LEGACY).opens(Object(&REQUEST_META)),
+    ],
+};
+
+/// Params of requests that have none of their own.
+pub static REQUEST_PARAMS: Shape = Shape { name: "RequestParams", fields: &[REQUEST_META_FIELD] };
+
+/// Params of requests for a list.
+pub static PAGINATED_REQUEST_PARAMS: Shape =
+    Shape { name: "PaginatedRequestParams", fields: &[opt("cursor", ALL), REQUEST_META_FIELD] };
+
+/// Params of `tools/call`.
+pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape {
+    name: "CallToolRequestParams",
+    fields: &[
+        req("name", ALL),
+        opt("arguments", ALL),
+        TASK,
+        INPUT_RESPONSES,
+        REQUEST_STATE,
+        REQUEST_META_FIELD,
+    ],
+};
+
+/// Params of `prompts/get`.
+pub static GET_PROMPT_REQUEST_PARAMS: Shape = Shape {
+    name: "GetPromptRequestParams",
+    fields: &[req("name", ALL), opt("arguments", ALL), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
+};
+
+/// Params of `resources/read`.
+pub static READ_RESOURCE_REQUEST_PARAMS: Shape = Shape {
+    name: "ReadResourceRequestParams",
+    fields: &[req("uri", ALL), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
+};
+
+/// Params of `resources/subscribe` and `resources/unsubscribe`.
+pub static SUBSCRIBE_REQUEST_PARAMS: Shape = Shape {
+    name: "SubscribeRequestParams",
+    fields: &[req("uri", LEGACY), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+};
+
+/// Params of `completion/complete`.
+pub static COMPLETE_REQUEST_PARAMS: Shape = Shape {
+    name: "CompleteRequestParams",
+    fields: &[
+        req("ref", ALL).opens(Object(&REFERENCE)),
+        req("argument", ALL).opens(Object(&COMPLETED_ARGUMENT)),
+        opt("context", R0618).opens(Object(&COMPLETION_CONTEXT)),
+        REQUEST_META_FIELD,
+    ],
+};
+
+/// A prompt or a resource template, by name or URI.
+pub static REFERENCE: Shape = Shape {
+    name: "PromptReference, ResourceTemplateReference",
+    fields: &[req("type", ALL), opt("name", ALL), opt("title", R0618), opt("uri", ALL)],
+};
+
+/// The argument that is completed, as far as it was typed.
+pub static COMPLETED_ARGUMENT: Shape =
+    Shape { name: "CompleteRequestParams.argument", fields: &[req("name", ALL), req("value", ALL)] };
+
+/// What is known of other arguments.
+pub static COMPLETION_CONTEXT: Shape =
+    Shape { name: "CompleteRequestParams.context", fields: &[opt("arguments", R0618)] };
+
+/// Params of `logging/setLevel`.
+pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape {
+    name: "SetLevelRequestParams",
+    fields: &[req("level", LEGACY), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+};
+
+/// Params of `subscriptions/listen`.
+pub static SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS: Shape = Shape {
+    name: "SubscriptionsListenRequestParams",
+    fields: &[
+        req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)),
+        req(meta::META, MODERN).opens(Object(&REQUEST_META)),
+    ],
+};
+
 // Results.
 
 /// Result of `initialize`.

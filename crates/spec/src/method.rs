@@ -107,6 +107,8 @@ pub struct MethodRow {
     pub cacheable: bool,
     /// It may be answered by *input required*.
     pub asks: bool,
+    /// The shape of its params.
+    pub params: &'static Shape,
     /// The shape of its result.
     pub result: &'static Shape,
 }
@@ -124,6 +126,7 @@ const PLAIN: MethodRow = MethodRow {
     lists: None,
     cacheable: false,
     asks: false,
+    params: &fields::REQUEST_PARAMS,
     result: &fields::EMPTY_RESULT,
 };
 
@@ -131,6 +134,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::Initialize,
         wire: "initialize",
+        params: &fields::INITIALIZE_REQUEST_PARAMS,
         lifetimes: LEGACY,
         result: &fields::INITIALIZE_RESULT,
         ..PLAIN
@@ -147,6 +151,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ToolsList,
         wire: "tools/list",
+        params: &fields::PAGINATED_REQUEST_PARAMS,
         needs: Some(Capability::Tools),
         lists: Some("tools"),
         cacheable: true,
@@ -156,6 +161,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ToolsCall,
         wire: "tools/call",
+        params: &fields::CALL_TOOL_REQUEST_PARAMS,
         needs: Some(Capability::Tools),
         named_by: Some("name"),
         asks: true,
@@ -165,6 +171,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::PromptsList,
         wire: "prompts/list",
+        params: &fields::PAGINATED_REQUEST_PARAMS,
         needs: Some(Capability::Prompts),
         lists: Some("prompts"),
         cacheable: true,
@@ -174,6 +181,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::PromptsGet,
         wire: "prompts/get",
+        params: &fields::GET_PROMPT_REQUEST_PARAMS,
         needs: Some(Capability::Prompts),
         named_by: Some("name"),
         asks: true,
@@ -183,6 +191,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ResourcesList,
         wire: "resources/list",
+        params: &fields::PAGINATED_REQUEST_PARAMS,
         needs: Some(Capability::Resources),
         lists: Some("resources"),
         cacheable: true,
@@ -192,6 +201,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ResourcesTemplatesList,
         wire: "resources/templates/list",
+        params: &fields::PAGINATED_REQUEST_PARAMS,
         needs: Some(Capability::Resources),
         lists: Some("resourceTemplates"),
         cacheable: true,
@@ -201,6 +211,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ResourcesRead,
         wire: "resources/read",
+        params: &fields::READ_RESOURCE_REQUEST_PARAMS,
         needs: Some(Capability::Resources),
         named_by: Some("uri"),
         cacheable: true,
@@ -211,6 +222,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ResourcesSubscribe,
         wire: "resources/subscribe",
+        params: &fields::SUBSCRIBE_REQUEST_PARAMS,
         lifetimes: LEGACY,
         needs: Some(Capability::ResourcesSubscribe),
         ..PLAIN
@@ -218,6 +230,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::ResourcesUnsubscribe,
         wire: "resources/unsubscribe",
+        params: &fields::SUBSCRIBE_REQUEST_PARAMS,
         lifetimes: LEGACY,
         needs: Some(Capability::ResourcesSubscribe),
         ..PLAIN
@@ -225,6 +238,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::CompletionComplete,
         wire: "completion/complete",
+        params: &fields::COMPLETE_REQUEST_PARAMS,
         needs: Some(Capability::Completions),
         result: &fields::COMPLETE_RESULT,
         ..PLAIN
@@ -232,6 +246,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::LoggingSetLevel,
         wire: "logging/setLevel",
+        params: &fields::SET_LEVEL_REQUEST_PARAMS,
         lifetimes: LEGACY,
         needs: Some(Capability::Logging),
         ..PLAIN
@@ -239,6 +254,7 @@ const METHODS: &[MethodRow] = &[
     MethodRow {
         method: Method::SubscriptionsListen,
         wire: "subscriptions/listen",
+        params: &fields::SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS,
         lifetimes: MODERN,
         result: &fields::SUBSCRIPTIONS_LISTEN_RESULT,
         ..PLAIN

@@ -26,6 +26,24 @@ enum At {
 /// The shapes that messages begin with, and what requests have of them. All others are found below.
 static ROOTS: &[(&Shape, &[At])] = &[
     (&REQUEST_META, &[At::RequestMeta]),
+    (&INITIALIZE_REQUEST_PARAMS, &[At::Request("InitializeRequest")]),
+    (&REQUEST_PARAMS, &[At::Request("PingRequest"), At::Request("DiscoverRequest")]),
+    (
+        &PAGINATED_REQUEST_PARAMS,
+        &[
+            At::Request("ListToolsRequest"),
+            At::Request("ListPromptsRequest"),
+            At::Request("ListResourcesRequest"),
+            At::Request("ListResourceTemplatesRequest"),
+        ],
+    ),
+    (&CALL_TOOL_REQUEST_PARAMS, &[At::Request("CallToolRequest")]),
+    (&GET_PROMPT_REQUEST_PARAMS, &[At::Request("GetPromptRequest")]),
+    (&READ_RESOURCE_REQUEST_PARAMS, &[At::Request("ReadResourceRequest")]),
+    (&SUBSCRIBE_REQUEST_PARAMS, &[At::Request("SubscribeRequest"), At::Request("UnsubscribeRequest")]),
+    (&COMPLETE_REQUEST_PARAMS, &[At::Request("CompleteRequest")]),
+    (&SET_LEVEL_REQUEST_PARAMS, &[At::Request("SetLevelRequest")]),
+    (&SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS, &[At::Request("SubscriptionsListenRequest")]),
     (&CLIENT_CAPABILITIES, &[At::Type("ClientCapabilities")]),
     (&INITIALIZE_RESULT, &[At::Type("InitializeResult")]),
     (&DISCOVER_RESULT, &[At::Type("DiscoverResult")]),
@@ -64,7 +82,7 @@ static ROOTS: &[(&Shape, &[At])] = &[
     (&LIST_ROOTS_RESULT, &[At::Type("ListRootsResult")]),
 ];
 
-/// Messages that the table leaves out: tasks have a table of their own, and a ping has no fields.
+/// Messages that the table leaves out: tasks have a table of their own.
 const LEFT_OUT: &[&str] = &[
     "GetTaskRequest",
     "GetTaskPayloadRequest",
@@ -75,7 +93,6 @@ const LEFT_OUT: &[&str] = &[
     "CancelTaskResult",
     "ListTasksResult",
     "TaskStatusNotification",
-    "PingRequest",
 ];
 
 /// Fields with listed properties below them that the rows pass as they are.
@@ -84,6 +101,9 @@ const OPAQUE: &[(&str, &str)] = &[
     ("Tool", "outputSchema"),
     ("ElicitRequestParams", "requestedSchema"),
     ("InputRequest", "params"),
+    ("CallToolRequestParams", "inputResponses"),
+    ("GetPromptRequestParams", "inputResponses"),
+    ("ReadResourceRequestParams", "inputResponses"),
 ];
 
 /// The schema of one revision.
@@ -439,6 +459,7 @@ fn every_message_is_a_root() {
         "ServerNotification",
         "ClientNotification",
         "ServerRequest",
+        "ClientRequest",
         "InputRequest",
     ];
     let schemas = schemas();

@@ -100,7 +100,7 @@ impl Session {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = request.params.clone();
+        let mut params = project::params(request, self.revision);
         if request.wants_progress {
             let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
             inner.set(meta::PROGRESS_TOKEN, Raw::of(&key));

@@ -45,7 +45,7 @@ impl Calls {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = request.params.clone();
+        let mut params = project::params(request, self.revision);
         if let Some(answers) = &request.answers {
             put_answers(&mut params, answers, self.revision.rules());
         }
