@@ -13,6 +13,17 @@ pub enum Direction {
     Both,
 }
 
+impl Direction {
+    /// Whom it goes to, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Direction::ToServer => "to the server",
+            Direction::ToClient => "to the client",
+            Direction::Both => "both ways",
+        }
+    }
+}
+
 /// What defines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
@@ -322,6 +333,15 @@ impl Question {
             Question::Elicit => &fields::ELICIT_REQUEST_PARAMS,
             Question::Sample => &fields::CREATE_MESSAGE_REQUEST_PARAMS,
             Question::ListRoots => &fields::LIST_ROOTS_REQUEST_PARAMS,
+        }
+    }
+
+    /// The shape of its answer.
+    pub fn answer(self) -> &'static Shape {
+        match self {
+            Question::Elicit => &fields::ELICIT_RESULT,
+            Question::Sample => &fields::CREATE_MESSAGE_RESULT,
+            Question::ListRoots => &fields::LIST_ROOTS_RESULT,
         }
     }
 }
