@@ -8,7 +8,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod coverage;
 mod link;
+pub mod matrix;
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -21,6 +23,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+pub use coverage::{Between, Note, covers};
 pub use link::{Head, http};
 
 /// How long a test waits for something that must come.
@@ -137,6 +140,7 @@ impl Program {
             panic!("{command:?} ended without serving");
         });
         let url = url.await.expect("it serves in time");
+        coverage::serves(&url, coverage::between(command));
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Program { child, url: Some(url) }
     }
@@ -171,6 +175,7 @@ pub struct Client {
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     sender: mpsc::UnboundedSender<Arrival>,
     queue: VecDeque<Arrival>,
+    observer: coverage::Observer,
     /// The session's id, sent with every request once it is set.
     pub session: Option<String>,
     /// The revision of the session, or `None` for a modern client.
@@ -197,7 +202,9 @@ impl Client {
 
     /// Starts a program and talks to it over its standard streams.
     pub fn pipe(command: &str, args: &[&str]) -> Client {
-        let mut child = started(&mut prepared(command, args));
+        let mut command = prepared(command, args);
+        let observer = coverage::Observer::new(Wire::Stdio, coverage::between(&command));
+        let mut child = started(&mut command);
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
@@ -214,18 +221,26 @@ impl Client {
             let _ = out.send(Arrival::End(0));
         });
         let stdin = child.stdin.take();
-        Client::new(Link::Stdio(stdin), Some(Program { child, url: None }), sender, arrivals)
+        Client::new(Link::Stdio(stdin), Some(Program { child, url: None }), observer, sender, arrivals)
     }
 
     /// Talks to a URL.
     pub fn connect(url: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
-        Client::new(Link::Http { url: url.to_owned(), exchanges: Vec::new() }, None, sender, arrivals)
+        let observer = coverage::Observer::new(Wire::Http, coverage::between_at(url));
+        Client::new(
+            Link::Http { url: url.to_owned(), exchanges: Vec::new() },
+            None,
+            observer,
+            sender,
+            arrivals,
+        )
     }
 
     fn new(
         link: Link,
         program: Option<Program>,
+        observer: coverage::Observer,
         sender: mpsc::UnboundedSender<Arrival>,
         arrivals: mpsc::UnboundedReceiver<Arrival>,
     ) -> Client {
@@ -235,6 +250,7 @@ impl Client {
             arrivals,
             sender,
             queue: VecDeque::new(),
+            observer,
             session: None,
             revision: None,
             capabilities: json!({}),
@@ -330,6 +346,7 @@ impl Client {
         if let Link::Stdio(stdin) = &mut self.link {
             let stdin = stdin.as_mut().expect("the input is open");
             stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
+            self.observer.sent(0, text.as_bytes(), headers, self.revision);
             return 0;
         }
         self.exchange("POST", headers, text.to_owned().into_bytes())
@@ -349,6 +366,7 @@ impl Client {
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
         let exchange = self.next_exchange;
         self.next_exchange += 1;
+        self.observer.sent(exchange, &body, &all, self.revision);
         let Link::Http { url, exchanges } = &mut self.link else { panic!("stdio has no exchanges") };
         let running = link::run(exchange, url, verb, &all, body, self.sender.clone());
         exchanges.push((exchange, running));
@@ -369,6 +387,12 @@ impl Client {
 
     /// Waits for the first arrival that the test holds for, and takes it out of the queue.
     pub async fn wait(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
+        let arrival = self.awaited(what, test).await;
+        self.observer.came(&arrival, self.revision);
+        arrival
+    }
+
+    async fn awaited(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
         if let Some(at) = self.queue.iter().position(&test) {
             return self.queue.remove(at).expect("it is there");
         }
