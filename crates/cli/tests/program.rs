@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, Program, Wire};
+use testkit::matrix::REVISIONS;
+use testkit::{Between, Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, Program, Wire, covers};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -186,6 +187,8 @@ async fn an_address_that_cannot_be_listened_on_is_exit_code_4() {
 
 #[tokio::test]
 async fn http_02_an_address_that_others_reach_needs_to_be_allowed() {
+    // Who may connect is settled before anybody speaks.
+    covers(&REVISIONS, Wire::Http, Between::Nothing);
     for address in ["0.0.0.0:0", "[::]:0", "0.0.0.0:80", "192.0.2.1:0", "example.com:0"] {
         for command in ["serve", "demo"] {
             complains(&[command, "--listen", address], 2, &[address, "--allow-remote"]).await;

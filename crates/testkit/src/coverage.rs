@@ -17,6 +17,8 @@ use crate::{Arrival, Exchange, LEGACY, MODERN, Wire};
 
 /// What makes a request modern.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The request that a notification of a listen belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What stands between a test and the server that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -146,11 +148,25 @@ pub(crate) fn between_at(url: &str) -> Between {
     ports.get(&port(url)).copied().unwrap_or(Between::Nothing)
 }
 
+/// Notes an HTTP exchange that a test made by hand: all that it sent on a connection, and all that came.
+pub fn saw_http(url: &str, sent: &str, got: &str) {
+    let Some((head, body)) = sent.split_once("\r\n\r\n") else { return };
+    let headers: Vec<(&str, &str)> = head.lines().filter_map(|line| line.split_once(": ")).collect();
+    let mut observer = Observer::new(Wire::Http, between_at(url));
+    observer.sent(1, body.as_bytes(), &headers, None);
+    let bodies = got.lines().filter_map(|line| serde_json::from_str(line).ok());
+    for message in bodies.chain([Value::Null]) {
+        observer.came(&Arrival::Message(1, message, String::new()), None);
+    }
+}
+
 /// Watches what one client sends and gets.
-pub(crate) struct Observer {
+pub struct Observer {
     wire: Wire,
     between: Between,
     asked: Vec<Asked>,
+    /// The session of a pipe.
+    opened: Option<&'static str>,
 }
 
 /// Something that was sent and may be answered.
@@ -161,24 +177,19 @@ struct Asked {
 }
 
 impl Observer {
-    pub(crate) fn new(wire: Wire, between: Between) -> Observer {
-        Observer { wire, between, asked: Vec::new() }
+    /// An observer of a client on a transport.
+    pub fn new(wire: Wire, between: Between) -> Observer {
+        Observer { wire, between, asked: Vec::new(), opened: None }
     }
 
     /// Something is sent, in a session of a revision if there is one.
-    pub(crate) fn sent(
-        &mut self,
-        exchange: Exchange,
-        body: &[u8],
-        headers: &[(&str, &str)],
-        session: Option<&str>,
-    ) {
+    pub fn sent(&mut self, exchange: Exchange, body: &[u8], headers: &[(&str, &str)], session: Option<&str>) {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let messages = body.as_array().cloned().unwrap_or_else(|| vec![body]);
         let marked = messages.iter().any(|m| m["params"]["_meta"].get(VERSION).is_some());
         let named =
             || headers.iter().any(|(n, v)| n.eq_ignore_ascii_case("mcp-protocol-version") && *v == MODERN);
-        let revision = match session {
+        let revision = match session.or(self.opened) {
             Some(session) => known(session),
             None if marked || named() => Some(MODERN),
             None => None,
@@ -191,24 +202,29 @@ impl Observer {
 
     /// Something came. It shows the revision of the session that it opens or of what it answers, or else that of the
     /// session it came in.
-    pub(crate) fn came(&self, arrival: &Arrival, session: Option<&str>) {
+    pub fn came(&mut self, arrival: &Arrival, session: Option<&str>) {
         if let Some(revision) = self.shown(arrival, session) {
             note(revision, self.wire, self.between, false);
         }
     }
 
-    fn shown(&self, arrival: &Arrival, session: Option<&str>) -> Option<&'static str> {
+    fn shown(&mut self, arrival: &Arrival, session: Option<&str>) -> Option<&'static str> {
         let (exchange, message) = match arrival {
             Arrival::Head(exchange, _) => (exchange, &Value::Null),
             Arrival::Message(exchange, message, _) => (exchange, message),
             _ => return None,
         };
         let opened = message["result"]["protocolVersion"].as_str().and_then(known);
+        if self.wire == Wire::Stdio {
+            self.opened = opened.or(self.opened);
+        }
         // Streams other than the request's own may bring the answer, and standard streams are one exchange.
-        let answered = |asked: &&Asked| message.get("method").is_none() && asked.ids.contains(&message["id"]);
+        let listen = message["params"]["_meta"].get(SUBSCRIPTION);
+        let id = if message.get("method").is_none() { message.get("id") } else { listen };
+        let answered = |asked: &&Asked| id.is_some_and(|id| asked.ids.contains(id));
         let of_exchange = |asked: &&Asked| asked.exchange == *exchange && *exchange != 0;
         let asked = self.asked.iter().find(answered).or_else(|| self.asked.iter().find(of_exchange));
-        opened.or(asked.map(|asked| asked.revision)).or(session.and_then(known))
+        opened.or(asked.map(|asked| asked.revision)).or(session.and_then(known).or(self.opened))
     }
 }
 
@@ -238,11 +254,16 @@ mod tests {
         assert_eq!(pipe.shown(&message(0, json!({"id": 2, "error": {}})), None), None, "of no era");
         assert_eq!(pipe.shown(&message(0, json!({"id": null, "error": {}})), None), None);
         assert_eq!(pipe.shown(&message(0, json!({"id": 1, "method": "x"})), None), None, "a request");
+        let event = json!({"method": "x", "params": {"_meta": {SUBSCRIPTION: 1}}});
+        assert_eq!(pipe.shown(&message(0, event), None), Some(MODERN), "of a listen");
         assert_eq!(pipe.shown(&Arrival::End(0), Some(LEGACY[0])), None);
         let opened = message(0, json!({"id": 3, "result": {"protocolVersion": LEGACY[2]}}));
         assert_eq!(pipe.shown(&opened, None), Some(LEGACY[2]), "what was agreed on, not what was asked");
+        assert_eq!(pipe.shown(&message(0, json!({"method": "x"})), None), Some(LEGACY[2]), "from then on");
         assert_eq!(pipe.shown(&message(0, json!({"method": "x"})), Some(LEGACY[1])), Some(LEGACY[1]));
-        assert_eq!(pipe.shown(&message(0, json!({"method": "x"})), Some("1999-01-01")), None);
+        let mut http = Observer::new(Wire::Http, Between::Nothing);
+        assert_eq!(http.shown(&opened, None), Some(LEGACY[2]));
+        assert_eq!(http.shown(&message(0, json!({"method": "x"})), Some("1999-01-01")), None);
     }
 
     #[test]
@@ -253,7 +274,6 @@ mod tests {
         http.sent(3, b"", &[], None);
         let head =
             |exchange| Arrival::Head(exchange, crate::Head { status: 405, headers: http::HeaderMap::new() });
-        let http = &http;
         assert_eq!(http.shown(&head(1), None), Some(MODERN));
         assert_eq!(http.shown(&head(2), None), Some(LEGACY[3]));
         assert_eq!(http.shown(&head(3), None), None);

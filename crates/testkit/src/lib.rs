@@ -23,7 +23,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-pub use coverage::{Between, Note, covers};
+pub use coverage::{Between, Note, Observer, covers, saw_http};
 pub use link::{Head, http};
 
 /// How long a test waits for something that must come.
@@ -175,7 +175,7 @@ pub struct Client {
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     sender: mpsc::UnboundedSender<Arrival>,
     queue: VecDeque<Arrival>,
-    observer: coverage::Observer,
+    observer: Observer,
     /// The session's id, sent with every request once it is set.
     pub session: Option<String>,
     /// The revision of the session, or `None` for a modern client.
@@ -203,7 +203,7 @@ impl Client {
     /// Starts a program and talks to it over its standard streams.
     pub fn pipe(command: &str, args: &[&str]) -> Client {
         let mut command = prepared(command, args);
-        let observer = coverage::Observer::new(Wire::Stdio, coverage::between(&command));
+        let observer = Observer::new(Wire::Stdio, coverage::between(&command));
         let mut child = started(&mut command);
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
@@ -227,7 +227,7 @@ impl Client {
     /// Talks to a URL.
     pub fn connect(url: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let observer = coverage::Observer::new(Wire::Http, coverage::between_at(url));
+        let observer = Observer::new(Wire::Http, coverage::between_at(url));
         Client::new(
             Link::Http { url: url.to_owned(), exchanges: Vec::new() },
             None,
@@ -240,7 +240,7 @@ impl Client {
     fn new(
         link: Link,
         program: Option<Program>,
-        observer: coverage::Observer,
+        observer: Observer,
         sender: mpsc::UnboundedSender<Arrival>,
         arrivals: mpsc::UnboundedReceiver<Arrival>,
     ) -> Client {

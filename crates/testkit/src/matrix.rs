@@ -44,8 +44,8 @@ const GROUPS: [(&str, &str); 25] = [
     ("ext", "Extensions"),
 ];
 
-/// The oldest first.
-const REVISIONS: [&str; 5] = [LEGACY[0], LEGACY[1], LEGACY[2], LEGACY[3], MODERN];
+/// Every revision, the oldest first.
+pub const REVISIONS: [&str; 5] = [LEGACY[0], LEGACY[1], LEGACY[2], LEGACY[3], MODERN];
 /// Where a test of a row about the gateway was seen.
 const GATEWAY: &str = "gateway";
 
@@ -398,9 +398,8 @@ impl Matrix {
 const INTRODUCTION: &str = "# Conformance
 
 Every obligation of the specification that dateline holds itself to, with the tests that hold it there. The rows are those
-of [obligations.tsv](obligations.tsv); this file is made by `./test` and by
-`cargo run -p dateline-testkit --bin conformance` after all tests passed, and `./test` fails where it is stale or a cell
-lacks a test.
+of [obligations.tsv](obligations.tsv). This file is written by `cargo run -p dateline-testkit --bin conformance` once
+`cargo test --workspace` has passed, and `./test` fails where it is stale or a cell lacks a test.
 
 A cell names the transports of its revision on which a test was seen to speak: `stdio`; `http`, which is Streamable HTTP;
 `sse`, which is HTTP+SSE; `gateway`, which is any of them through `dateline serve` or `dateline stdio`, in brackets where the
