@@ -2,7 +2,7 @@
 # Installs what the tests with official peers need, into tests/*/node_modules and tests/peers/.venv. Run again it does nothing
 # unless a lock file changed. npm and pip use the configuration of the machine.
 #
-# Needs node >= 20, npm, git, and python3 >= 3.10 with venv. Set PYTHON to use another than the one in the PATH.
+# Needs node >= 20, npm, git, and python3 from 3.10 to 3.13 with venv. Set PYTHON to use another than the one in the PATH.
 set -euo pipefail
 
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -17,18 +17,20 @@ node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)
   fail "node >= 20 is needed: install Node.js"
 command -v npm >/dev/null || fail "npm is needed: it comes with Node.js (Debian: apt install npm)"
 command -v git >/dev/null || fail "git is needed: mcp-server-git calls it (Debian: apt install git)"
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
-  fail "python3 >= 3.10 is needed: install Python, or set PYTHON"
+# The old releases of the Python SDK need a pydantic that there is for no newer Python.
+"$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null ||
+  fail "python3 from 3.10 to 3.13 is needed: install Python, or set PYTHON"
 # Debian has venv without what it needs to install pip.
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
   fail "the Python module venv is needed (Debian, Ubuntu: apt install python3-venv)"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 
 # quietly WHAT COMMAND...: its output is shown only when it fails.
 quietly() {
-  local what=$1
+  local what=$1 log
+  log=$(mktemp "$logs/XXXXXX")
   shift
   echo "setup: $what"
   "$@" >"$log" 2>&1 || {
@@ -56,18 +58,25 @@ for part in suite peers; do
   fi
 done
 
-# One virtual environment for each generation of the SDK: they cannot be installed side by side.
+# One virtual environment for each generation of the SDK, and for each old release: they cannot be installed side by side.
 cd "$tests/peers"
 [ ! -e .venv/pyvenv.cfg ] || rm -rf .venv # there was one for all
-for generation in legacy modern; do
-  venv=.venv/$generation
+environment() {
+  local name=$1 venv=.venv/$1
   # The Python that a venv was made from may have gone since.
-  if ! current $venv/.stamp requirements-$generation.txt || ! $venv/bin/python -c '' 2>/dev/null; then
+  if ! current $venv/.stamp requirements-$name.txt || ! $venv/bin/python -c '' 2>/dev/null; then
     rm -rf $venv
-    quietly "tests/peers: python venv, $generation" "$python" -m venv $venv
-    quietly "tests/peers: pip install, $generation" \
-      $venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-$generation.txt
+    quietly "tests/peers: python venv, $name" "$python" -m venv $venv
+    quietly "tests/peers: pip install, $name" \
+      $venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-$name.txt
     echo "$hash" >$venv/.stamp
   fi
+}
+# All at once: each is a process, and they spend their time compiling what they install.
+installing=()
+for name in legacy modern 1.8 1.9 1.12; do
+  environment $name &
+  installing+=($!)
 done
+for pid in "${installing[@]}"; do wait "$pid"; done
 echo "setup: tests are ready"

@@ -21,9 +21,9 @@ import { own, within } from './harness.mjs';
 export const LEGACY = '2025-11-25';
 export const MODERN = '2026-07-28';
 
-const INFO = { name: 'dateline-test', version: '1.0.0' };
-const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
-const CALL_MS = 15_000;
+export const INFO = { name: 'dateline-test', version: '1.0.0' };
+export const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
+export const CALL_MS = 15_000;
 const CONNECT_MS = 30_000;
 const HERE = dirname(fileURLToPath(import.meta.url));
 
@@ -36,7 +36,7 @@ function fill({ properties = {}, required = [] } = {}) {
 }
 
 /** What a client answers when it is asked; `asked` keeps the questions. */
-function answers(asked) {
+export function answers(asked) {
   const answer = (method, result) => [method, async (request) => (asked.push({ method, params: request.params }), result(request))];
   return new Map([
     answer('elicitation/create', ({ params }) => ({ action: 'accept', content: fill(params.requestedSchema) })),
@@ -51,7 +51,7 @@ function answers(asked) {
 }
 
 /** The part that both SDKs of TypeScript have in common. `target` is { url } or { command, args }. */
-class Peer {
+export class Peer {
   asked = [];
   notifications = [];
   received = [];
@@ -140,17 +140,23 @@ class ModernPeer extends Peer {
 export const ERAS = [LegacyPeer, ModernPeer];
 
 /** The Python SDKs, driven by lines of JSON; client_lines.py tells of which form. */
-class PythonPeer {
+export class PythonPeer {
   asked = [];
+  notifications = [];
+  problems = [];
   #waiting = new Map();
   #last = 0;
   #stderr = '';
   #over;
 
-  static async connect({ url, env }, generation) {
+  static connect({ url, env }, generation) {
+    return this.start(PYTHON[generation], [`client_${generation}.py`, url], env);
+  }
+
+  /** Starts one of the scripts here, with its arguments, and waits until it is connected. */
+  static async start(python, [script, ...args], env) {
     const peer = new this();
-    const script = join(HERE, `client_${generation}.py`);
-    peer.child = own(spawn(PYTHON[generation], [script, url], { env: { ...env, PYTHONUTF8: '1', PYTHONDONTWRITEBYTECODE: '1' } }));
+    peer.child = own(spawn(python, [join(HERE, script), ...args], { env: { ...env, PYTHONUTF8: '1', PYTHONDONTWRITEBYTECODE: '1' } }));
     peer.child.stderr.on('data', (chunk) => (peer.#stderr = (peer.#stderr + chunk).slice(-4000)));
     peer.child.stdin.on('error', () => {}); // it ended, and is reported as that
     peer.ended = once(peer.child, 'exit').then(([code, signal]) => {
@@ -170,6 +176,8 @@ class PythonPeer {
       return this.#send({ ask: line.ask, result: await answer({ method, params }) });
     }
     if (line.progress) return this.#waiting.get(line.progress)?.onprogress?.(line.params);
+    if (line.notification) return this.notifications.push(line.notification);
+    if (line.problem) return this.problems.push(new Error(line.problem));
     const waiting = this.#waiting.get(line.id);
     this.#waiting.delete(line.id);
     if (line.id === undefined) return waiting.resolve(line);
@@ -179,7 +187,7 @@ class PythonPeer {
 
   #send = (line) => this.child.stdin.write(`${JSON.stringify(line)}\n`);
 
-  async #request(method, params = {}, onprogress) {
+  async request(method, params = {}, onprogress) {
     if (this.#over) throw this.#over;
     const id = (this.#last += 1);
     const answer = new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject, onprogress }));
@@ -187,17 +195,17 @@ class PythonPeer {
     return within(CALL_MS, answer, `no answer to ${method}`);
   }
 
-  tools = async () => (await this.#request('tools')).tools;
-  call = (name, args = {}, { onprogress } = {}) => this.#request('call', { name, arguments: args }, onprogress);
-  prompt = (name, args = {}) => this.#request('prompt', { name, arguments: args });
-  resources = async () => (await this.#request('resources')).resources;
-  templates = async () => (await this.#request('templates')).resourceTemplates;
-  read = (uri) => this.#request('read', { uri });
+  tools = async () => (await this.request('tools')).tools;
+  call = (name, args = {}, { onprogress } = {}) => this.request('call', { name, arguments: args }, onprogress);
+  prompt = (name, args = {}) => this.request('prompt', { name, arguments: args });
+  resources = async () => (await this.request('resources')).resources;
+  templates = async () => (await this.request('templates')).resourceTemplates;
+  read = (uri) => this.request('read', { uri });
 
   async close() {
     this.child.stdin.end();
     try {
-      const code = await within(5_000, this.ended, 'the client did not end with its input');
+      const code = await within(15_000, this.ended, 'the client did not end with its input');
       if (code !== 0 || this.#stderr) throw new Error(`it ended with ${code}: ${this.#stderr}`);
     } finally {
       this.child.kill('SIGKILL');

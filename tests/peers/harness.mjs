@@ -14,17 +14,22 @@ const START_MS = 30_000;
 const STOP_MS = 10_000;
 const RUN_MS = 10 * 60_000;
 
-/** The path to the binary, which is all that the scripts here need to know. */
-export function datelineOption() {
+/** The path to the binary, which is all that most scripts here need to know. */
+export const datelineOption = () => scriptOptions().dateline;
+
+/** That path as `dateline`, and `more` options in the form of parseArgs. */
+export function scriptOptions(more = {}) {
   const script = process.argv[1].split('/').pop();
   try {
-    const { dateline } = parseArgs({ options: { dateline: { type: 'string' } } }).values;
-    if (dateline && existsSync(dateline)) return resolve(dateline);
+    const { values } = parseArgs({ options: { dateline: { type: 'string' }, ...more } });
+    const { dateline } = values;
+    if (dateline && existsSync(dateline)) return { ...values, dateline: resolve(dateline) };
     console.error(dateline ? `${dateline} does not exist: build it first` : 'where is the binary?');
   } catch (error) {
     console.error(error.message);
   }
-  console.error(`usage: node ${script} --dateline PATH_TO_BINARY`);
+  const rest = Object.entries(more).map(([name, { default: value }]) => ` [--${name} ${value}]`);
+  console.error(`usage: node ${script} --dateline PATH_TO_BINARY${rest.join('')}`);
   process.exit(2);
 }
 

@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   dateline add time -- uvx mcp-server-time            configure one more server
   dateline status                                     how the running servers are
   dateline call http://127.0.0.1:4400/mcp add a=40 b=2
+  dateline revisions tools/call                       what of the protocol is in which revision
   dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
 
 Exit codes: 0 done; 1 the server answered with an error; 2 wrong usage or configuration;
@@ -73,6 +74,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         configured: Configured,
     },
+    /// Show what exists in which revision of the protocol, and what differs between revisions.
+    #[command(after_help = crate::revisions::help())]
+    Revisions(Revisions),
     /// Ends process groups whose starter was killed; dateline starts it by itself.
     #[command(hide = true)]
     Guard,
@@ -184,6 +188,64 @@ pub(crate) struct Demo {
     /// Serve clients of one era only.
     #[arg(long, value_enum)]
     pub(crate) era: Option<EraArg>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Revisions {
+    /// What to show: whatever is called so. Everything where nothing is named.
+    #[arg(value_name = "NAME", allow_negative_numbers = true)]
+    pub(crate) names: Vec<String>,
+    /// Show these revisions only; several with commas between them.
+    #[arg(short, long, value_name = "DATE", value_delimiter = ',', value_parser = crate::revisions::revision)]
+    pub(crate) revision: Vec<spec::Revision>,
+    /// Show entries of these kinds only; several with commas between them.
+    #[arg(short, long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) kind: Vec<Kind>,
+    /// Show only what is not the same in all revisions shown; with one of them, what it changed.
+    #[arg(short, long)]
+    pub(crate) changed: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Requests of a client.
+    Methods,
+    /// Requests of a server, or what it asks for in a result.
+    Questions,
+    /// Messages that are not answered.
+    Notifications,
+    /// What peers declare.
+    Capabilities,
+    /// Fields of the types that messages consist of.
+    Fields,
+    /// Kinds of content blocks.
+    Content,
+    /// Reserved keys of `_meta`.
+    Meta,
+    /// HTTP headers.
+    Headers,
+    /// Error codes.
+    Codes,
+    /// How a revision behaves.
+    Behaviour,
+}
+
+impl Kind {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Methods => "methods",
+            Kind::Questions => "questions",
+            Kind::Notifications => "notifications",
+            Kind::Capabilities => "capabilities",
+            Kind::Fields => "fields",
+            Kind::Content => "content",
+            Kind::Meta => "meta",
+            Kind::Headers => "headers",
+            Kind::Codes => "codes",
+            Kind::Behaviour => "behaviour",
+        }
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]

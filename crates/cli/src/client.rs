@@ -234,7 +234,7 @@ fn value(raw: &Raw) -> Value {
     raw.read().unwrap_or_else(|_| json!(raw.as_str()))
 }
 
-fn json_text(value: &Value) -> String {
+pub(crate) fn json_text(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
@@ -244,7 +244,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Prints; a reader that went away, as `head` does, is no failure.
-fn print(text: String) -> Result<(), Failure> {
+pub(crate) fn print(text: String) -> Result<(), Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::Other(format!("standard output cannot be written: {error}")))

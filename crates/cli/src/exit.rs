@@ -45,3 +45,12 @@ impl fmt::Display for Failure {
         }
     }
 }
+
+/// The known name that somebody meant, as the end of a sentence; empty where none is near.
+pub(crate) fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let distance = |known: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
+    match known.into_iter().min_by_key(distance) {
+        Some(nearest) if distance(&nearest) <= 3.min(name.len() / 2) => format!(" (is {nearest:?} meant?)"),
+        _ => String::new(),
+    }
+}

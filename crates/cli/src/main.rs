@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod configure;
 mod exit;
+mod revisions;
 mod serve;
 mod socket;
 
@@ -64,6 +65,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Import(args) => configure::import(&args, cli.json),
             Command::Add(args) => configure::add(args),
             Command::Remove { name, configured } => configure::remove(&name, &configured),
+            Command::Revisions(args) => revisions::show(&args, cli.json),
             Command::Guard => Ok(()),
         }
     });

@@ -566,6 +566,8 @@ async fn answer(
 
 #[tokio::test]
 async fn prox_15_a_request_to_a_modern_server_has_all_that_the_revision_requires() {
+    // The revision is the server's.
+    testkit::covers(&[testkit::MODERN], testkit::Wire::Http, testkit::Between::Gateway);
     let (url, mut kept) = recording().await;
     let daily = Daily::start(json!({"far": {"url": url}}), json!({})).await;
     daily.until("far", "up", |s| s["state"] == "up").await;

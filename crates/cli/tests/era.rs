@@ -5,7 +5,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, Reply, WIRES, Wire, header, modern_headers};
+use testkit::matrix::REVISIONS;
+use testkit::{
+    Arrival, Between, Client, LATEST_LEGACY, LEGACY, MODERN, Reply, WIRES, Wire, covers, header,
+    modern_headers,
+};
 
 use crate::{DATELINE, legacy, modern};
 
@@ -203,6 +207,8 @@ fn names_both_ways(reply: &Reply) -> bool {
 #[tokio::test]
 async fn era_03_what_belongs_to_no_era_is_told_both_ways_in() {
     for wire in WIRES {
+        // What belongs to no era is of no revision either.
+        covers(&REVISIONS, wire, Between::Nothing);
         let mut client = modern(wire).await;
         let methods = [
             "tools/list",

@@ -1,7 +1,7 @@
 //! Opening and ending a connection.
 
 use serde_json::json;
-use testkit::{Arrival, LATEST_LEGACY, LEGACY, MODERN, WIRES, Wire};
+use testkit::{Arrival, Between, LATEST_LEGACY, LEGACY, MODERN, WIRES, Wire, covers};
 
 use crate::{legacy, long_countdown, modern};
 
@@ -32,6 +32,8 @@ async fn life_02_a_served_version_is_echoed() {
 #[tokio::test]
 async fn life_03_another_version_is_answered_with_the_latest_handshake_revision() {
     for wire in WIRES {
+        // What is asked for is no revision, and all are answered by the latest.
+        covers(&LEGACY, wire, Between::Nothing);
         for asked in ["1999-01-01", "2031-01-01", MODERN, "rubbish", ""] {
             let (mut client, reply) =
                 legacy(wire, Box::leak(asked.to_owned().into_boxed_str()), json!({})).await;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, Program, Wire};
+use testkit::matrix::REVISIONS;
+use testkit::{Between, Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, Program, Wire, covers};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -13,10 +14,10 @@ use crate::DATELINE;
 use crate::gateway::{Config, demo, scripted};
 
 /// How a run of the program ended.
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 /// The program, with nothing of the tester's own configuration.
@@ -38,21 +39,21 @@ async fn finish(mut command: Command) -> Run {
     Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-async fn run(args: &[&str]) -> Run {
+pub(crate) async fn run(args: &[&str]) -> Run {
     let run = finish(dateline(args)).await;
     assert!(!run.err.contains("panicked"), "{args:?}: {}", run.err);
     run
 }
 
 /// Runs what must work; gives what it printed.
-async fn works(args: &[&str]) -> String {
+pub(crate) async fn works(args: &[&str]) -> String {
     let run = run(args).await;
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{args:?}: {}", run.out);
     run.out
 }
 
 /// Asserts that a run fails with this code and one line on stderr that holds these words.
-async fn complains(args: &[&str], code: i32, words: &[&str]) {
+pub(crate) async fn complains(args: &[&str], code: i32, words: &[&str]) {
     let run = run(args).await;
     let label = format!("{args:?}: {:?} {}", run.code, run.err);
     assert_eq!(run.code, Some(code), "{label}");
@@ -98,7 +99,9 @@ async fn demo_http(era: &[&str]) -> (Program, String) {
 
 #[tokio::test]
 async fn help_and_version_are_printed_and_are_no_failure() {
-    for args in [&["--help"][..], &["help"], &["serve", "--help"], &["call", "--help"]] {
+    for args in
+        [&["--help"][..], &["help"], &["serve", "--help"], &["call", "--help"], &["revisions", "--help"]]
+    {
         assert!(works(args).await.contains("Usage:"), "{args:?}");
     }
     for code in ["0 done", "1 the server", "2 wrong usage", "3 a server cannot", "4 the address"] {
@@ -184,6 +187,8 @@ async fn an_address_that_cannot_be_listened_on_is_exit_code_4() {
 
 #[tokio::test]
 async fn http_02_an_address_that_others_reach_needs_to_be_allowed() {
+    // Who may connect is settled before anybody speaks.
+    covers(&REVISIONS, Wire::Http, Between::Nothing);
     for address in ["0.0.0.0:0", "[::]:0", "0.0.0.0:80", "192.0.2.1:0", "example.com:0"] {
         for command in ["serve", "demo"] {
             complains(&[command, "--listen", address], 2, &[address, "--allow-remote"]).await;

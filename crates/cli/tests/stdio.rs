@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, Wire};
+use testkit::{Arrival, Between, Client, LATEST_LEGACY, LEGACY, MODERN, Observer, PATIENCE, Wire};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -23,6 +23,7 @@ struct Bytes {
     log: JoinHandle<String>,
     /// All output so far.
     seen: Vec<u8>,
+    observer: Observer,
 }
 
 impl Bytes {
@@ -42,7 +43,8 @@ impl Bytes {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         let log = tokio::spawn(all(child.stderr.take().unwrap()));
-        Bytes { child, input, output, log, seen: Vec::new() }
+        let observer = Observer::new(Wire::Stdio, Between::Nothing);
+        Bytes { child, input, output, log, seen: Vec::new(), observer }
     }
 
     /// A demo, with a session of this revision unless it is the modern one.
@@ -64,6 +66,7 @@ impl Bytes {
     }
 
     async fn write(&mut self, bytes: &[u8]) {
+        self.observer.sent(0, bytes, &[], None);
         let input = self.input.as_mut().unwrap();
         timeout(PATIENCE, input.write_all(bytes)).await.expect("the input is read in time").unwrap();
     }
@@ -78,7 +81,9 @@ impl Bytes {
         let read = timeout(PATIENCE, self.output.read_until(b'\n', &mut self.seen)).await;
         read.unwrap_or_else(|_| panic!("no line came after {:?}", tail(&self.seen))).unwrap();
         let line = &self.seen[start..];
-        serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)))
+        let message: Value = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)));
+        self.observer.came(&Arrival::Message(0, message.clone(), String::new()), None);
+        message
     }
 
     /// The answer to an echo, which must be the next line.

@@ -266,7 +266,7 @@ fn values_of_every_kind_are_made() {
     let made: Mutex<BTreeSet<(&str, &str)>> = Mutex::default();
     for root in roots() {
         let places = root.places();
-        for_all(48, |tape| {
+        for_all(1000, |tape| {
             tape.object(root.shape(), &places);
             made.lock().unwrap().append(&mut tape.made);
             Ok(())

@@ -11,14 +11,14 @@ use proto::upstream::{Edge, Introduction};
 use proto::wire::Limits;
 use proto::{
     Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, Description, Event, Filter, Level,
-    Listening, Object, Peer, Raw, Rejection, Request, Service, legacy, modern, stream,
+    Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy, modern, stream,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Direction, Era, Method, Notice, Question, Revision, Revisions, fields};
 use testkit::referee::judge;
 
 use crate::values::{Tape, definition, of_params, of_type};
-use crate::{bytes, object, parsed, sent};
+use crate::{bytes, object, parsed, read, sent};
 
 pub(crate) fn for_all(cases: u32, test: impl Fn(&mut Tape) -> Result<(), String>) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
@@ -208,7 +208,8 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
             let served =
                 Served { service: service.clone(), revisions: Revisions::ALL, limits: Limits::default() };
             let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-            let said = sent(&Pipe::new(Arc::new(served)).receive(bytes(&request)));
+            let mut pipe = Pipe::new(Arc::new(served), Principal::local());
+            let said = sent(&pipe.receive(read(bytes(&request))));
             accepted(revision, Direction::ToClient, &said[0], Some(method), &made)?;
         }
         Ok(())

@@ -17,5 +17,5 @@ pub mod shape;
 pub use code::Code;
 pub use method::{Capability, Direction, Home, Method, MethodRow, Notice, NoticeRow, Question};
 pub use revision::{Era, Revision, Revisions};
-pub use rules::{Disconnect, InvalidInput, LogScope, Rules, VersionHeader};
+pub use rules::{Column, Disconnect, InvalidInput, LogScope, Rules, Setting, VersionHeader};
 pub use shape::Shape;

@@ -13,6 +13,17 @@ pub enum Direction {
     Both,
 }
 
+impl Direction {
+    /// Whom it goes to, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Direction::ToServer => "to the server",
+            Direction::ToClient => "to the client",
+            Direction::Both => "both ways",
+        }
+    }
+}
+
 /// What defines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
@@ -341,7 +352,7 @@ impl Question {
         }
     }
 
-    /// The shape of the answer.
+    /// The shape of its answer.
     pub fn answer(self) -> &'static Shape {
         match self {
             Question::Elicit => &fields::ELICIT_RESULT,

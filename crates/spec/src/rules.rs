@@ -46,6 +46,15 @@ pub enum InvalidInput {
     Result,
 }
 
+impl InvalidInput {
+    const fn word(self) -> &'static str {
+        match self {
+            InvalidInput::Protocol => "error",
+            InvalidInput::Result => "result",
+        }
+    }
+}
+
 /// Whether the version header is expected on HTTP requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionHeader {
@@ -57,6 +66,16 @@ pub enum VersionHeader {
     Required,
 }
 
+impl VersionHeader {
+    const fn word(self) -> &'static str {
+        match self {
+            VersionHeader::Absent => "absent",
+            VersionHeader::Optional => "optional",
+            VersionHeader::Required => "required",
+        }
+    }
+}
+
 /// Whether a client that vanishes has cancelled what it asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disconnect {
@@ -66,6 +85,15 @@ pub enum Disconnect {
     Cancels,
 }
 
+impl Disconnect {
+    const fn word(self) -> &'static str {
+        match self {
+            Disconnect::Continues => "continues",
+            Disconnect::Cancels => "cancels",
+        }
+    }
+}
+
 /// How long a log level holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogScope {
@@ -73,6 +101,37 @@ pub enum LogScope {
     Session,
     /// For the request that carries it.
     Request,
+}
+
+impl LogScope {
+    const fn word(self) -> &'static str {
+        match self {
+            LogScope::Session => "session",
+            LogScope::Request => "request",
+        }
+    }
+}
+
+/// A column of [`Rules`] as it can be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it tells.
+    pub about: &'static str,
+    /// Its value in one revision.
+    pub value: Setting,
+}
+
+/// The value of a [`Column`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setting {
+    /// Whether it is so.
+    Flag(bool),
+    /// One of a few ways.
+    Word(&'static str),
+    /// An error code.
+    Code(crate::Code),
 }
 
 const V2024_11_05: Rules = Rules {
@@ -143,5 +202,69 @@ impl Rules {
     /// The side of the line that this revision is on.
     pub const fn era(&self) -> Era {
         self.revision.era()
+    }
+
+    /// Every column with its value here, for whoever shows them.
+    pub fn columns(&self) -> Vec<Column> {
+        // Taken apart, so that a column that is added and not listed does not compile.
+        let Rules {
+            revision: _,
+            batches,
+            invalid_input,
+            resource_not_found,
+            null_id_when_unreadable,
+            version_header,
+            disconnect,
+            self_describing_results,
+            status_of_errors,
+            server_requests,
+            log_scope,
+            priming_event,
+            url_elicitation,
+            sampling_tools,
+            rich_choices,
+        } = *self;
+        use Setting::{Flag, Word};
+        let row = |name, about, value| Column { name, about, value };
+        vec![
+            row("batches", "several messages may come in one array", Flag(batches)),
+            row("invalid_input", "how a tool complains about its arguments", Word(invalid_input.word())),
+            row(
+                "resource_not_found",
+                "the code for a resource that does not exist",
+                Setting::Code(resource_not_found),
+            ),
+            row(
+                "null_id_when_unreadable",
+                "an error to what could not be parsed has an id of null; elsewhere it has no id",
+                Flag(null_id_when_unreadable),
+            ),
+            row("version_header", "the version header of HTTP requests", Word(version_header.word())),
+            row("disconnect", "what becomes of a call whose client vanishes", Word(disconnect.word())),
+            row(
+                "self_describing_results",
+                "results carry their type, cache hints and the server's identity",
+                Flag(self_describing_results),
+            ),
+            row(
+                "status_of_errors",
+                "an error has an HTTP status of its own; elsewhere an answered request is 200",
+                Flag(status_of_errors),
+            ),
+            row("server_requests", "the server may send requests", Flag(server_requests)),
+            row("log_scope", "how long a log level holds", Word(log_scope.word())),
+            row("priming_event", "an event stream opens with an empty event with an id", Flag(priming_event)),
+            row("url_elicitation", "users can be asked to open a URL", Flag(url_elicitation)),
+            row(
+                "sampling_tools",
+                "a sampling message may hold several blocks, and tools",
+                Flag(sampling_tools),
+            ),
+            row(
+                "rich_choices",
+                "the choices of a form may have titles, and several may be chosen",
+                Flag(rich_choices),
+            ),
+        ]
     }
 }

@@ -61,6 +61,18 @@ pub enum Opens {
     ContentOrList(&'static [Kind]),
 }
 
+impl Opens {
+    /// The shapes of what lies there.
+    pub fn shapes(self) -> impl Iterator<Item = &'static Shape> {
+        let (one, kinds): (_, &'static [Kind]) = match self {
+            Opens::Nothing => (None, &[]),
+            Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => (Some(shape), &[]),
+            Opens::Content(kinds) | Opens::Contents(kinds) | Opens::ContentOrList(kinds) => (None, kinds),
+        };
+        one.into_iter().chain(kinds.iter().map(|kind| kind.shape))
+    }
+}
+
 /// A kind of content block.
 #[derive(Debug)]
 pub struct Kind {
@@ -76,6 +88,11 @@ impl Shape {
     /// The row of a field, if there is one.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|f| f.name == name)
+    }
+
+    /// The shapes right below its fields.
+    pub fn below(&self) -> impl Iterator<Item = &'static Shape> {
+        self.fields.iter().flat_map(|field| field.opens.shapes())
     }
 
     /// Whether a value of this shape can need a change for a peer of this revision; where not, it is passed

@@ -384,15 +384,7 @@ fn all_shapes() -> BTreeMap<usize, &'static Shape> {
         if found.insert(identity(shape), shape).is_some() {
             continue;
         }
-        for field in shape.fields {
-            match field.opens {
-                Opens::Nothing => {}
-                Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => left.push(shape),
-                Opens::Content(kinds) | Opens::Contents(kinds) | Opens::ContentOrList(kinds) => {
-                    left.extend(kinds.iter().map(|k| k.shape));
-                }
-            }
-        }
+        left.extend(shape.below());
     }
     found
 }
@@ -431,6 +423,26 @@ fn every_shape_is_compared() {
         assert!(comparison.seen.len() > 35, "{revision}: {} shapes", comparison.seen.len());
         assert!(comparison.fields > 150, "{revision}: {} fields", comparison.fields);
     }
+}
+
+#[test]
+fn who_walks_the_tables_meets_every_shape() {
+    let walked: Vec<usize> = fields::all().into_iter().map(identity).collect();
+    let once: BTreeSet<usize> = walked.iter().copied().collect();
+    assert_eq!(once.len(), walked.len());
+    assert_eq!(once, all_shapes().into_keys().collect());
+    let mut metas = BTreeSet::from([identity(&REQUEST_META)]);
+    let mut kinds = BTreeSet::new();
+    for field in fields::all().into_iter().flat_map(|shape| shape.fields) {
+        if field.name == meta::META {
+            metas.extend(field.opens.shapes().map(identity));
+        }
+        if let Opens::Content(k) | Opens::Contents(k) | Opens::ContentOrList(k) = field.opens {
+            kinds.insert(k.as_ptr().addr());
+        }
+    }
+    assert_eq!(metas, METAS.iter().map(|(_, shape)| identity(shape)).collect());
+    assert_eq!(kinds, KINDS.iter().map(|(_, kinds)| kinds.as_ptr().addr()).collect());
 }
 
 #[test]

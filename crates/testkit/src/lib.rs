@@ -8,7 +8,9 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+mod coverage;
 mod link;
+pub mod matrix;
 pub mod referee;
 
 use std::collections::VecDeque;
@@ -22,6 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+pub use coverage::{Between, Note, Observer, covers, saw_http};
 pub use link::{Head, http};
 
 /// How long a test waits for something that must come.
@@ -145,6 +148,7 @@ impl Program {
             panic!("{command:?} ended without serving");
         });
         let url = url.await.expect("it serves in time");
+        coverage::serves(&url, coverage::between(command));
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Program { child, url: Some(url) }
     }
@@ -180,6 +184,7 @@ pub struct Client {
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     sender: mpsc::UnboundedSender<Arrival>,
     queue: VecDeque<Arrival>,
+    observer: Observer,
     /// The session's id, sent with every request once it is set.
     pub session: Option<String>,
     /// The revision of the session, or `None` for a modern client.
@@ -222,7 +227,9 @@ impl Client {
 
     /// Starts a program and talks to it over its standard streams.
     pub fn pipe(command: &str, args: &[&str]) -> Client {
-        let mut child = started(&mut prepared(command, args));
+        let mut command = prepared(command, args);
+        let observer = Observer::new(Wire::Stdio, coverage::between(&command));
+        let mut child = started(&mut command);
         let (sender, arrivals) = mpsc::unbounded_channel();
         let stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
@@ -230,7 +237,7 @@ impl Client {
         tokio::spawn(link::lines(stdout, sender.clone()));
         let stdin = child.stdin.take().expect("stdin is piped");
         let program = Some(Program { child, url: None });
-        Client::new(Link::Stdio(Some(Box::new(stdin))), program, sender, arrivals)
+        Client::new(Link::Stdio(Some(Box::new(stdin))), program, observer, sender, arrivals)
     }
 
     /// Talks a message a line over a socket: `unix:PATH` or `tcp:ADDR`.
@@ -238,7 +245,8 @@ impl Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let out: Box<dyn AsyncWrite + Send + Unpin> = match place.split_once(':') {
             Some(("unix", path)) => {
-                let stream = tokio::net::UnixStream::connect(path).await.expect("the socket takes connections");
+                let stream =
+                    tokio::net::UnixStream::connect(path).await.expect("the socket takes connections");
                 let (reader, writer) = stream.into_split();
                 tokio::spawn(link::lines(reader, sender.clone()));
                 Box::new(writer)
@@ -251,7 +259,8 @@ impl Client {
             }
             _ => panic!("{place} is no socket"),
         };
-        Client::new(Link::Stdio(Some(out)), None, sender, arrivals)
+        let observer = Observer::new(Wire::Stdio, Between::Nothing);
+        Client::new(Link::Stdio(Some(out)), None, observer, sender, arrivals)
     }
 
     /// Opens an event stream of HTTP+SSE and waits for where to post.
@@ -260,8 +269,10 @@ impl Client {
         let headers = [("accept", "text/event-stream")];
         let stream = link::run(0, url, "GET", &headers, Vec::new(), sender.clone(), true);
         let link = Link::Sse { endpoint: String::new(), stream };
-        let mut client = Client::new(link, None, sender, arrivals);
-        let first = client.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..) | Arrival::End(_))).await;
+        let observer = Observer::new(Wire::Sse, coverage::between_at(url));
+        let mut client = Client::new(link, None, observer, sender, arrivals);
+        let first =
+            client.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..) | Arrival::End(_))).await;
         let Arrival::Rubbish(0, path) = first else { panic!("the stream has no endpoint event") };
         let authority = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
         let fields = client.leftovers();
@@ -281,12 +292,20 @@ impl Client {
     /// Talks to a URL.
     pub fn connect(url: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
-        Client::new(Link::Http { url: url.to_owned(), exchanges: Vec::new() }, None, sender, arrivals)
+        let observer = Observer::new(Wire::Http, coverage::between_at(url));
+        Client::new(
+            Link::Http { url: url.to_owned(), exchanges: Vec::new() },
+            None,
+            observer,
+            sender,
+            arrivals,
+        )
     }
 
     fn new(
         link: Link,
         program: Option<Program>,
+        observer: Observer,
         sender: mpsc::UnboundedSender<Arrival>,
         arrivals: mpsc::UnboundedReceiver<Arrival>,
     ) -> Client {
@@ -296,6 +315,7 @@ impl Client {
             arrivals,
             sender,
             queue: VecDeque::new(),
+            observer,
             session: None,
             revision: None,
             capabilities: json!({}),
@@ -391,6 +411,7 @@ impl Client {
         if let Link::Stdio(stdin) = &mut self.link {
             let stdin = stdin.as_mut().expect("the input is open");
             stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
+            self.observer.sent(0, text.as_bytes(), headers, self.revision);
             return 0;
         }
         if let Link::Sse { endpoint, .. } = &self.link {
@@ -403,6 +424,7 @@ impl Client {
             let posted = link::http(endpoint, "POST", &all, body).await;
             let posted = posted.unwrap_or_else(|e| panic!("the endpoint takes no POST: {e}"));
             if posted.status() == 202 {
+                self.observer.sent(0, text.as_bytes(), headers, self.revision);
                 return 0;
             }
             link::read(exchange, posted, &self.sender, false).await;
@@ -425,6 +447,7 @@ impl Client {
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
         let exchange = self.next_exchange;
         self.next_exchange += 1;
+        self.observer.sent(exchange, &body, &all, self.revision);
         let Link::Http { url, exchanges } = &mut self.link else { panic!("stdio has no exchanges") };
         let running = link::run(exchange, url, verb, &all, body, self.sender.clone(), false);
         exchanges.push((exchange, running));
@@ -448,6 +471,12 @@ impl Client {
 
     /// Waits for the first arrival that the test holds for, and takes it out of the queue.
     pub async fn wait(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
+        let arrival = self.awaited(what, test).await;
+        self.observer.came(&arrival, self.revision);
+        arrival
+    }
+
+    async fn awaited(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
         if let Some(at) = self.queue.iter().position(&test) {
             return self.queue.remove(at).expect("it is there");
         }

@@ -11,6 +11,8 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use transport::client::{Program, Remote};
 
+use crate::exit;
+
 /// Something odd that does not stop the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
@@ -469,12 +471,7 @@ fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
 
 /// The known name that is meant, as the end of a sentence; empty where none is near.
 fn nearest(name: &str, known: &[&[&str]]) -> String {
-    let distance = |known: &&&str| strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
-    let nearest = known.iter().flat_map(|names| names.iter()).min_by_key(distance);
-    match nearest {
-        Some(nearest) if distance(&nearest) <= 3.min(name.len() / 2) => format!(" (is {nearest:?} meant?)"),
-        _ => String::new(),
-    }
+    exit::meant(name, known.iter().flat_map(|names| names.iter().copied()))
 }
 
 #[cfg(test)]

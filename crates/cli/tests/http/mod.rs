@@ -91,6 +91,7 @@ async fn told(url: &str, bytes: &[u8]) -> Answer {
     let mut read = Vec::new();
     let _ = within("the response", stream.read_to_end(&mut read)).await;
     let text = String::from_utf8(read).unwrap();
+    testkit::saw_http(url, &String::from_utf8_lossy(bytes), &text);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response, but {text:?}"));
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();

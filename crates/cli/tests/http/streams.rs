@@ -1,7 +1,8 @@
 //! Streams: comments, disconnects, and segments.
 
 use serde_json::{Value, json};
-use testkit::{Arrival, LEGACY, MODERN, Wire, header};
+use testkit::matrix::REVISIONS;
+use testkit::{Arrival, Between, LEGACY, MODERN, Wire, header};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -143,6 +144,7 @@ async fn http_27_a_response_comes_in_one_segment_and_an_event_in_one() {
     let unknown = request("u", "no/method", json!({"_meta": meta(MODERN)}));
     let progress = request("p", "tools/call", server.modern_params(with_progress()));
     let mut stream = connected(url).await;
+    testkit::covers(&REVISIONS, Wire::Http, Between::Nothing);
     // The request, its Accept, and how many writes there may be: one an event, with the head before the first and
     // the end of the stream behind the last.
     for (asked, accept, most) in [

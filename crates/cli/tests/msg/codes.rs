@@ -135,7 +135,7 @@ async fn msg_04_sessions_get_only_the_error_codes_of_their_revision() {
 }
 
 #[tokio::test]
-async fn msg_10_modern_requests_get_three_codes_of_the_reserved_range_and_no_old_ones() {
+async fn msg_04_msg_10_modern_requests_get_three_codes_of_the_reserved_range_and_no_old_ones() {
     for wire in WIRES {
         provoke(wire, MODERN).await;
         passes_codes(wire, MODERN).await;

@@ -133,7 +133,11 @@ impl Live {
     }
 
     /// Opens a stream of the session's own.
-    pub(crate) fn stream(self: &Arc<Self>, options: &Options, shutdown: &CancellationToken) -> Response<Body> {
+    pub(crate) fn stream(
+        self: &Arc<Self>,
+        options: &Options,
+        shutdown: &CancellationToken,
+    ) -> Response<Body> {
         let place = self.lock().streams.of_session();
         let reading = Reading { live: Arc::clone(self), place };
         reading.events(self.rules.priming_event, options.keep_alive, Some(shutdown.clone()))

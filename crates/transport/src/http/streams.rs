@@ -440,8 +440,7 @@ impl Streams {
                 .find_map(|test| self.streams.iter().find(|(_, stream)| test(stream)).map(|(id, _)| *id));
             let Some(id) = found else { return };
             self.forget_first(id);
-            let over =
-                |s: &Stream| s.is_finished() && s.reader.is_none() && s.events.is_empty();
+            let over = |s: &Stream| s.is_finished() && s.reader.is_none() && s.events.is_empty();
             if self.streams.get(&id).is_some_and(over) {
                 self.remove(id);
             }

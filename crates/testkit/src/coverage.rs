@@ -1,0 +1,305 @@
+//! What a test was seen to cover: the revision that a client spoke, over which transport, and whether a gateway stood
+//! between. `conformance` makes the matrix of it.
+//!
+//! A test is known by its thread, which libtest names after it; with a single test thread it does not, and nothing is
+//! noted. Notes go to `target/conformance`, a file for each process; whoever reads them has to know that the tests
+//! passed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::{Arrival, Exchange, LEGACY, MODERN, Wire};
+
+/// What makes a request modern.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The request that a notification of a listen belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// What stands between a test and the server that it is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Between {
+    /// Nothing.
+    Nothing,
+    /// `dateline serve` or `dateline stdio`.
+    Gateway,
+}
+
+/// One note: a test, and what it was seen to cover, or says that it does.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Note {
+    /// The folder of the test's crate.
+    pub package: String,
+    /// The test's function.
+    pub test: String,
+    /// The revision.
+    pub revision: String,
+    /// The transport: `stdio`, `http` or `sse`.
+    pub wire: String,
+    /// What stood between.
+    pub between: Between,
+    /// No client showed it; the test says so.
+    pub said: bool,
+}
+
+impl Note {
+    /// The note as a line.
+    pub fn line(&self) -> String {
+        let between = if self.between == Between::Gateway { "gateway" } else { "nothing" };
+        let how = if self.said { "said" } else { "seen" };
+        [&self.package, &self.test, &self.revision, &self.wire, between, how].join("\t")
+    }
+
+    /// Reads a line.
+    pub fn read(line: &str) -> Option<Note> {
+        let [package, test, revision, wire, between, how] = line.split('\t').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let between = match between {
+            "gateway" => Between::Gateway,
+            "nothing" => Between::Nothing,
+            _ => return None,
+        };
+        let own = str::to_owned;
+        let said = how == "said";
+        Some(Note {
+            package: own(package),
+            test: own(test),
+            revision: own(revision),
+            wire: own(wire),
+            between,
+            said,
+        })
+    }
+}
+
+/// Says what a test covers where no [`crate::Client`] can show it: bytes that the test writes itself, or what comes
+/// before any revision holds. A matrix marks it as said.
+pub fn covers(revisions: &[&'static str], wire: Wire, between: Between) {
+    for revision in revisions {
+        note(revision, wire, between, true);
+    }
+}
+
+/// Where notes are kept, as seen from a program so many folders below it.
+pub(crate) fn folder(depth: usize) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    program.ancestors().nth(depth).map(|target| target.join("conformance"))
+}
+
+fn note(revision: &str, wire: Wire, between: Between, said: bool) {
+    static NOTED: LazyLock<Mutex<BTreeSet<Note>>> = LazyLock::new(Mutex::default);
+    let thread = std::thread::current();
+    let Some(path) = thread.name().filter(|name| *name != "main") else { return };
+    // Cargo sets it for the tests that it runs.
+    let Some(package) = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else { return };
+    let Some(package) = package.file_name().and_then(|name| name.to_str()) else { return };
+    let note = Note {
+        package: package.to_owned(),
+        test: path.rsplit("::").next().unwrap_or(path).to_owned(),
+        revision: revision.to_owned(),
+        wire: format!("{wire:?}").to_lowercase(),
+        between,
+        said,
+    };
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if noted.insert(note.clone()) {
+        append(&note).expect("notes on coverage can be written");
+    }
+}
+
+fn append(note: &Note) -> std::io::Result<()> {
+    // target/debug/deps/main-0123
+    let folder = folder(3).ok_or_else(|| std::io::Error::other("the test is in no folder"))?;
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join(std::process::id().to_string());
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(format!("{}\n", note.line()).as_bytes())
+}
+
+/// What stands between the tests and whatever a command serves.
+pub(crate) fn between(command: &Command) -> Between {
+    let command = command.as_std();
+    let is_ours = Path::new(command.get_program()).file_stem().is_some_and(|name| name == "dateline");
+    let serves = command.get_args().any(|arg| arg == "serve" || arg == "stdio");
+    if is_ours && serves { Between::Gateway } else { Between::Nothing }
+}
+
+/// What was started at each port.
+static PORTS: LazyLock<Mutex<HashMap<String, Between>>> = LazyLock::new(Mutex::default);
+
+fn port(url: &str) -> String {
+    let authority = url.split('/').nth(2).unwrap_or_default();
+    authority.rsplit(':').next().unwrap_or_default().to_owned()
+}
+
+/// Remembers what is served at a URL.
+pub(crate) fn serves(url: &str, between: Between) {
+    PORTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port(url), between);
+}
+
+/// What stands between a test and what is served at a URL.
+pub(crate) fn between_at(url: &str) -> Between {
+    let ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    ports.get(&port(url)).copied().unwrap_or(Between::Nothing)
+}
+
+/// Notes an HTTP exchange that a test made by hand: all that it sent on a connection, and all that came.
+pub fn saw_http(url: &str, sent: &str, got: &str) {
+    let Some((head, body)) = sent.split_once("\r\n\r\n") else { return };
+    let headers: Vec<(&str, &str)> = head.lines().filter_map(|line| line.split_once(": ")).collect();
+    let mut observer = Observer::new(Wire::Http, between_at(url));
+    observer.sent(1, body.as_bytes(), &headers, None);
+    let bodies = got.lines().filter_map(|line| serde_json::from_str(line).ok());
+    for message in bodies.chain([Value::Null]) {
+        observer.came(&Arrival::Message(1, message, String::new()), None);
+    }
+}
+
+/// Watches what one client sends and gets.
+pub struct Observer {
+    wire: Wire,
+    between: Between,
+    asked: Vec<Asked>,
+    /// The session of a pipe.
+    opened: Option<&'static str>,
+}
+
+/// Something that was sent and may be answered.
+struct Asked {
+    exchange: Exchange,
+    ids: Vec<Value>,
+    revision: &'static str,
+}
+
+impl Observer {
+    /// An observer of a client on a transport.
+    pub fn new(wire: Wire, between: Between) -> Observer {
+        Observer { wire, between, asked: Vec::new(), opened: None }
+    }
+
+    /// Something is sent, in a session of a revision if there is one.
+    pub fn sent(&mut self, exchange: Exchange, body: &[u8], headers: &[(&str, &str)], session: Option<&str>) {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let messages = body.as_array().cloned().unwrap_or_else(|| vec![body]);
+        let marked = messages.iter().any(|m| m["params"]["_meta"].get(VERSION).is_some());
+        let named =
+            || headers.iter().any(|(n, v)| n.eq_ignore_ascii_case("mcp-protocol-version") && *v == MODERN);
+        let revision = match session.or(self.opened) {
+            Some(session) => known(session),
+            None if marked || named() => Some(MODERN),
+            None => None,
+        };
+        if let Some(revision) = revision {
+            let ids = messages.iter().filter_map(|m| m.get("id").cloned()).collect();
+            self.asked.push(Asked { exchange, ids, revision });
+        }
+    }
+
+    /// Something came. It shows the revision of the session that it opens or of what it answers, or else that of the
+    /// session it came in.
+    pub fn came(&mut self, arrival: &Arrival, session: Option<&str>) {
+        if let Some(revision) = self.shown(arrival, session) {
+            note(revision, self.wire, self.between, false);
+        }
+    }
+
+    fn shown(&mut self, arrival: &Arrival, session: Option<&str>) -> Option<&'static str> {
+        let (exchange, message) = match arrival {
+            Arrival::Head(exchange, _) => (exchange, &Value::Null),
+            Arrival::Message(exchange, message, _) => (exchange, message),
+            _ => return None,
+        };
+        let opened = message["result"]["protocolVersion"].as_str().and_then(known);
+        if self.wire == Wire::Stdio {
+            self.opened = opened.or(self.opened);
+        }
+        // Streams other than the request's own may bring the answer, and standard streams are one exchange.
+        let listen = message["params"]["_meta"].get(SUBSCRIPTION);
+        let id = if message.get("method").is_none() { message.get("id") } else { listen };
+        let answered = |asked: &&Asked| id.is_some_and(|id| asked.ids.contains(id));
+        let of_exchange = |asked: &&Asked| asked.exchange == *exchange && *exchange != 0;
+        let asked = self.asked.iter().find(answered).or_else(|| self.asked.iter().find(of_exchange));
+        opened.or(asked.map(|asked| asked.revision)).or(session.and_then(known).or(self.opened))
+    }
+}
+
+/// A revision of the protocol; tests also name others.
+fn known(revision: &str) -> Option<&'static str> {
+    LEGACY.into_iter().chain([MODERN]).find(|known| *known == revision)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message(exchange: Exchange, message: Value) -> Arrival {
+        Arrival::Message(exchange, message, String::new())
+    }
+
+    #[test]
+    fn an_answer_shows_the_revision_and_nothing_else_does() {
+        let mut pipe = Observer::new(Wire::Stdio, Between::Nothing);
+        let modern = json!({"id": 1, "method": "tools/list", "params": {"_meta": {VERSION: "2031-01-01"}}});
+        pipe.sent(0, modern.to_string().as_bytes(), &[], None);
+        pipe.sent(0, br#"{"id": 2, "method": "tools/list"}"#, &[], None);
+        pipe.sent(0, b"{", &[], None);
+        assert_eq!(pipe.shown(&message(0, json!({"id": 1, "error": {}})), None), Some(MODERN));
+        assert_eq!(pipe.shown(&message(0, json!({"id": 2, "error": {}})), None), None, "of no era");
+        assert_eq!(pipe.shown(&message(0, json!({"id": null, "error": {}})), None), None);
+        assert_eq!(pipe.shown(&message(0, json!({"id": 1, "method": "x"})), None), None, "a request");
+        let event = json!({"method": "x", "params": {"_meta": {SUBSCRIPTION: 1}}});
+        assert_eq!(pipe.shown(&message(0, event), None), Some(MODERN), "of a listen");
+        assert_eq!(pipe.shown(&Arrival::End(0), Some(LEGACY[0])), None);
+        let opened = message(0, json!({"id": 3, "result": {"protocolVersion": LEGACY[2]}}));
+        assert_eq!(pipe.shown(&opened, None), Some(LEGACY[2]), "what was agreed on, not what was asked");
+        assert_eq!(pipe.shown(&message(0, json!({"method": "x"})), None), Some(LEGACY[2]), "from then on");
+        assert_eq!(pipe.shown(&message(0, json!({"method": "x"})), Some(LEGACY[1])), Some(LEGACY[1]));
+        let mut http = Observer::new(Wire::Http, Between::Nothing);
+        assert_eq!(http.shown(&opened, None), Some(LEGACY[2]));
+        assert_eq!(http.shown(&message(0, json!({"method": "x"})), Some("1999-01-01")), None);
+    }
+
+    #[test]
+    fn over_http_the_exchange_tells_what_is_answered() {
+        let mut http = Observer::new(Wire::Http, Between::Nothing);
+        http.sent(1, b"", &[("MCP-Protocol-Version", MODERN)], None);
+        http.sent(2, b"", &[], Some(LEGACY[3]));
+        http.sent(3, b"", &[], None);
+        let head =
+            |exchange| Arrival::Head(exchange, crate::Head { status: 405, headers: http::HeaderMap::new() });
+        assert_eq!(http.shown(&head(1), None), Some(MODERN));
+        assert_eq!(http.shown(&head(2), None), Some(LEGACY[3]));
+        assert_eq!(http.shown(&head(3), None), None);
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let own = str::to_owned;
+        for (between, said) in [(Between::Gateway, false), (Between::Nothing, true)] {
+            let (package, test, wire) = (own("cli"), own("life_01_it"), own("sse"));
+            let note = Note { package, test, revision: own(MODERN), wire, between, said };
+            assert_eq!(Note::read(&note.line()), Some(note));
+        }
+        assert_eq!(Note::read("cli\tlife"), None);
+        assert_eq!(Note::read("cli\tlife\t1\tsse\tperhaps\tseen"), None);
+    }
+
+    #[test]
+    fn serve_and_stdio_of_dateline_are_gateways() {
+        let of = |program: &str, args: &[&str]| between(Command::new(program).args(args));
+        assert_eq!(of("/x/dateline", &["--log-level", "info", "serve"]), Between::Gateway);
+        assert_eq!(of("dateline", &["stdio"]), Between::Gateway);
+        assert_eq!(of("dateline", &["demo", "--stdio"]), Between::Nothing);
+        assert_eq!(of("other", &["serve"]), Between::Nothing);
+        serves("http://0.0.0.0:4400/mcp", Between::Gateway);
+        assert_eq!(between_at("http://127.0.0.1:4400/sse"), Between::Gateway);
+        assert_eq!(between_at("http://127.0.0.1:4401/mcp"), Between::Nothing);
+    }
+}
