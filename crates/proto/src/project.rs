@@ -143,7 +143,10 @@ fn one(value: &mut Raw, shape: &Shape, revision: Revision) -> bool {
 
 fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw) -> bool) -> bool {
     let (true, Ok(mut elements)) = (concerned, value.array()) else { return false };
-    let changed = elements.iter_mut().fold(false, |changed, element| change(element) || changed);
+    let mut changed = false;
+    for element in &mut elements {
+        changed |= change(element);
+    }
     if changed {
         *value = list(&elements);
     }
