@@ -24,8 +24,9 @@
 
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, wire::Limits};
 pub use server::{
-    Args, Builder, Content, Cx, Elicited, Error, FromCall, Handler, Json, Messages, Prompt, Reply, Resource,
-    ResourceContents, ResourceTemplate, Result, Sampled, Server, Template, Tool, ToolResult, Vars, seal,
+    Args, Builder, Content, Cx, Elicited, Error, FromCall, Handler, Json, Messages, Prompt, Rate, Reply,
+    Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server, Template, Tool, ToolResult, Typed,
+    Vars, seal,
 };
 pub use spec::{Era, Revision, Revisions};
 pub use transport::http::{Options as HttpOptions, Replay};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dateline::{
     Args, Content, Cx, Elicited, Error, Level, Messages, Prompt, Resource, ResourceContents,
-    ResourceTemplate, Result, Tool, ToolResult,
+    ResourceTemplate, Result, Tool, ToolResult, Typed,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -362,7 +362,9 @@ fn resources(server: Step) -> Step {
             })
             .with("description", "Data by id.")
             .with("mimeType", "application/json")
-            .complete("id", |typed| (1..=3).map(|n| format!("{typed}{n}")).collect()),
+            .complete("id", |typed: Typed| async move {
+                (1..=3).map(|n| format!("{}{n}", typed.value())).collect()
+            }),
         )
 }
 
@@ -378,8 +380,13 @@ fn prompts(server: Step) -> Step {
                     .user(format!("Prompt with arguments: arg1='{}', arg2='{}'", value("arg1"), value("arg2"))))
             })
             .argument("arg1", "First test argument", true)
-            .complete(|typed| ["test", "testing", "tested"].iter().filter(|v| v.starts_with(typed)).map(|v| (*v).to_owned()).collect())
-            .argument("arg2", "Second test argument", true),
+            .choices(["test", "testing", "tested"])
+            .argument("arg2", "Second test argument", true)
+            .complete(|typed: Typed| async move {
+                // It goes with the first one, where the client says what that is.
+                let first = typed.argument("arg1").unwrap_or("any");
+                typed.rank((1..=120).map(|n| format!("{first}-{n}")))
+            }),
         )
         .prompt(
             Prompt::new("test_prompt_with_embedded_resource", "A prompt with a resource in it.", |arguments, _| async move {

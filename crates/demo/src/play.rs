@@ -142,14 +142,7 @@ pub(crate) fn add(server: Step) -> Step {
                 Ok(Messages::new().user(Content::text(format!("Write a haiku about {topic}."))))
             })
             .argument("topic", "What it is about.", true)
-            .complete(|typed| {
-                let topics = ["rain", "rust", "revisions", "the date line"];
-                topics
-                    .iter()
-                    .filter(|topic| topic.starts_with(typed))
-                    .map(|topic| (*topic).to_owned())
-                    .collect()
-            }),
+            .choices(["rain", "rust", "revisions", "the date line"]),
         )
 }
 

@@ -14,11 +14,13 @@ use proto::{
 use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
 
+use crate::complete::{self, Completer, Typed};
 use crate::content::{ResourceContents, ToolResult};
 use crate::context::Cx;
 use crate::error::{Error, Kind, Result};
 use crate::list;
 use crate::prompt::Prompt;
+use crate::rate::{Limiter, Rate};
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
 use crate::schema::value_of;
 use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
@@ -26,8 +28,8 @@ use crate::tool::{self, Tool};
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
-/// At most so many values complete an argument.
-const COMPLETIONS: usize = 100;
+/// How often a client may have arguments completed, where nothing else is said: faster than one types.
+const COMPLETIONS: Rate = Rate::per_second(100);
 
 /// A server under construction.
 pub struct Builder {
@@ -40,6 +42,7 @@ pub struct Builder {
     keys: Option<Arc<dyn Keys>>,
     page: usize,
     lists: CacheHint,
+    completions: Rate,
 }
 
 /// A server. Clones are handles to the same one.
@@ -58,6 +61,7 @@ struct Inner {
     sealer: Sealer,
     page: usize,
     lists: CacheHint,
+    completions: Limiter,
 }
 
 /// What is kept in a request state: the answers of earlier rounds.
@@ -133,6 +137,14 @@ impl Builder {
         self
     }
 
+    /// The same with a limit to how often a client may have arguments completed; 100 times a second where nothing is
+    /// said.
+    #[must_use]
+    pub fn completions_rate(mut self, rate: Rate) -> Builder {
+        self.completions = rate;
+        self
+    }
+
     /// Checks everything and makes the server.
     ///
     /// # Errors
@@ -165,6 +177,10 @@ impl Builder {
         let mut tools = Vec::with_capacity(self.tools.len());
         for tool in self.tools {
             tools.push((tool.name.clone(), tool.ready()?));
+        }
+        for resource in &self.resources {
+            url::Url::parse(&resource.uri)
+                .map_err(|e| format!("resource {:?}: no URI: {e}", resource.uri))?;
         }
         let templates = self.templates.into_iter().map(ResourceTemplate::ready).collect::<Result<_, _>>()?;
         let keys = match self.keys {
@@ -199,6 +215,7 @@ impl Builder {
             sealer: Sealer::new(Shared(keys), SystemClock),
             page: self.page,
             lists: self.lists,
+            completions: Limiter::new(self.completions),
         })))
     }
 }
@@ -238,6 +255,7 @@ impl Server {
             keys: None,
             page: 250,
             lists: CacheHint { ttl: Duration::ZERO, public: true },
+            completions: COMPLETIONS,
         }
     }
 
@@ -276,7 +294,7 @@ impl Server {
             Method::PromptsList => page(Box::new(inner.prompts.iter().map(|(_, listed)| listed))),
             Method::ResourcesList => page(Box::new(inner.resources.iter().map(|(_, listed)| listed))),
             Method::ResourcesTemplatesList => page(Box::new(inner.templates.iter().map(|t| &t.definition))),
-            Method::CompletionComplete => self.complete(&request.params).map(Answer::Complete),
+            Method::CompletionComplete => self.complete(&request).await.map(Answer::Complete),
             Method::ToolsCall => self.call_tool(request).await,
             Method::PromptsGet => self.get_prompt(request).await,
             Method::ResourcesRead => self.read_resource(request).await,
@@ -351,6 +369,12 @@ impl Server {
 
     async fn read_resource(&self, request: Request) -> Result<Answer, Rejection> {
         let uri = named(&request.params, "uri")?;
+        url::Url::parse(&uri).map_err(|e| {
+            Rejection::Params(format!(
+                "\"uri\" must be a URI with a scheme; {:?} is none: {e}",
+                clipped(&uri)
+            ))
+        })?;
         let (cx, request) = self.context(request, Raw::literal("{}"))?;
         let fixed = self.0.resource_uris.get(&*uri).map(|at| &self.0.resources[*at].0);
         let read: Result<Option<Vec<ResourceContents>>> = match fixed {
@@ -417,7 +441,24 @@ impl Server {
         Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
     }
 
-    fn complete(&self, params: &Object) -> Result<Object, Rejection> {
+    async fn complete(&self, request: &Request) -> Result<Object, Rejection> {
+        self.0.completions.check(&request.peer.principal)?;
+        let (completer, typed) = self.completer(&request.params)?;
+        let mut values = match completer {
+            Some(completer) => guarded(async move { Ok(completer(typed).await) }.boxed())
+                .await
+                .map_err(|error| error.0.rejection())?,
+            None => Vec::new(),
+        };
+        let total = values.len();
+        values.truncate(complete::MOST);
+        let completion =
+            serde_json::json!({"values": values, "total": total, "hasMore": total > complete::MOST});
+        Ok(Object::new().with("completion", Raw::of(&completion)))
+    }
+
+    /// What completes the argument that is asked about, and what is known of it.
+    fn completer(&self, params: &Object) -> Result<(Option<Completer>, Typed), Rejection> {
         let wrong = |why: String| Rejection::Params(why);
         let part = |name: &str| {
             let object = params.get(name).and_then(|raw| raw.object().ok());
@@ -454,12 +495,17 @@ impl Server {
                 }
                 _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
             };
-        let mut values = completer.map(|complete| complete(&typed)).unwrap_or_default();
-        let total = values.len();
-        values.truncate(COMPLETIONS);
-        let completion =
-            serde_json::json!({"values": values, "total": total, "hasMore": total > COMPLETIONS});
-        Ok(Object::new().with("completion", Raw::of(&completion)))
+        let arguments = match params.get("context") {
+            None => HashMap::new(),
+            Some(context) => {
+                let arguments = context.object().ok().map(|context| context.get("arguments").cloned());
+                let arguments = arguments.ok_or_else(|| wrong("\"context\" must be an object".into()))?;
+                let read = arguments.map(|raw| raw.read()).transpose();
+                let not = |_| wrong("\"context.arguments\" must be an object of strings".into());
+                read.map_err(not)?.unwrap_or_default()
+            }
+        };
+        Ok((completer, Typed { value: typed.to_string(), arguments }))
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Server`] holds tools, resources and prompts and is a [`proto::Service`]: it knows no era and no transport.
 //! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
 
+mod complete;
 mod content;
 mod context;
 mod engine;
@@ -10,12 +11,14 @@ mod error;
 mod handler;
 mod list;
 mod prompt;
+mod rate;
 mod resource;
 mod schema;
 pub mod seal;
 mod template;
 mod tool;
 
+pub use complete::Typed;
 pub use content::{Content, ResourceContents, ToolResult};
 pub use context::{Cx, Elicited, Sampled};
 pub use engine::{Builder, Server};
@@ -23,6 +26,7 @@ pub use error::{Error, Result};
 pub use handler::{Args, FromCall, Handler, Json, Reply};
 pub use list::page;
 pub use prompt::{Messages, Prompt, PromptHandler};
+pub use rate::Rate;
 pub use resource::{Resource, ResourceHandler, ResourceTemplate, TemplateHandler, Vars};
 pub use schema::Validator;
 pub use template::Template;

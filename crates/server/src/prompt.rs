@@ -6,12 +6,11 @@ use std::sync::Arc;
 use proto::{BoxFuture, Object, Raw};
 use serde_json::Value;
 
+use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::Content;
 use crate::context::Cx;
 use crate::error::Result;
 
-/// Completes an argument: gets what was typed, gives values, the best first.
-pub(crate) type Complete = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
 /// Makes a prompt's messages.
 pub type PromptHandler =
     Arc<dyn Fn(HashMap<String, String>, Cx) -> BoxFuture<'static, Result<Messages>> + Send + Sync>;
@@ -62,7 +61,7 @@ pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) required: bool,
-    pub(crate) complete: Option<Complete>,
+    pub(crate) complete: Option<Completer>,
 }
 
 impl Prompt {
@@ -88,11 +87,27 @@ impl Prompt {
         self
     }
 
-    /// The same with completion for the argument that was added last.
+    /// The same with completion for the argument that was added last: an async function of what was typed that gives
+    /// values, the best first.
     #[must_use]
-    pub fn complete(mut self, values: impl Fn(&str) -> Vec<String> + Send + Sync + 'static) -> Prompt {
+    pub fn complete<F, Fut>(self, values: F) -> Prompt
+    where
+        F: Fn(Typed) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completed_by(completer(values))
+    }
+
+    /// The same with completion for the argument that was added last from a set of choices, ranked by
+    /// [`Typed::rank`].
+    #[must_use]
+    pub fn choices<S: Into<String>>(self, values: impl IntoIterator<Item = S>) -> Prompt {
+        self.completed_by(choices(values))
+    }
+
+    fn completed_by(mut self, completer: Completer) -> Prompt {
         if let Some(argument) = self.arguments.last_mut() {
-            argument.complete = Some(Arc::new(values));
+            argument.complete = Some(completer);
         }
         self
     }

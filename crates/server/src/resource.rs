@@ -6,10 +6,10 @@ use std::sync::Arc;
 use proto::{BoxFuture, Object, Raw};
 use serde_json::Value;
 
+use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
 use crate::context::Cx;
 use crate::error::Result;
-use crate::prompt::Complete;
 use crate::template::Template;
 
 /// Reads a resource: gets the context, gives its contents.
@@ -87,7 +87,7 @@ pub struct ResourceTemplate {
     pub(crate) source: String,
     pub(crate) definition: Object,
     pub(crate) handler: TemplateHandler,
-    pub(crate) completers: HashMap<String, Complete>,
+    pub(crate) completers: HashMap<String, Completer>,
 }
 
 impl ResourceTemplate {
@@ -112,14 +112,25 @@ impl ResourceTemplate {
         self
     }
 
-    /// The same with completion for a variable: gets what was typed, gives values, the best first.
+    /// The same with completion for a variable: an async function of what was typed that gives values, the best first.
     #[must_use]
-    pub fn complete(
+    pub fn complete<F, Fut>(mut self, variable: &str, values: F) -> ResourceTemplate
+    where
+        F: Fn(Typed) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<String>> + Send + 'static,
+    {
+        self.completers.insert(variable.to_owned(), completer(values));
+        self
+    }
+
+    /// The same with completion for a variable from a set of choices, ranked by [`Typed::rank`].
+    #[must_use]
+    pub fn choices<S: Into<String>>(
         mut self,
         variable: &str,
-        values: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
+        values: impl IntoIterator<Item = S>,
     ) -> ResourceTemplate {
-        self.completers.insert(variable.to_owned(), Arc::new(values));
+        self.completers.insert(variable.to_owned(), choices(values));
         self
     }
 }
@@ -129,7 +140,7 @@ pub(crate) struct Ready {
     pub(crate) definition: Raw,
     pub(crate) template: Template,
     pub(crate) handler: TemplateHandler,
-    pub(crate) completers: HashMap<String, Complete>,
+    pub(crate) completers: HashMap<String, Completer>,
 }
 
 impl ResourceTemplate {
