@@ -200,7 +200,13 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
         let identity = identity(tape);
         let instructions = tape.flip().then(|| tape.text());
         let made = json!({"identity": &identity, "capabilities": capabilities.object()});
-        let description = Description { identity, capabilities, instructions, hint: CacheHint::default() };
+        let description = Description {
+            identity,
+            capabilities,
+            instructions,
+            hint: CacheHint::default(),
+            methods: Vec::new(),
+        };
         let service = Arc::new(Made(Arc::new(description)));
         for revision in Revision::ALL {
             let introduction = Introduction { identity: object(&json!({"name": "t", "version": "1"})) };

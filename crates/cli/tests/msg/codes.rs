@@ -262,7 +262,7 @@ async fn passes_upstream_codes(wire: Wire, revision: &'static str) {
 #[tokio::test]
 async fn msg_09_a_method_whose_capability_is_not_advertised_is_not_found() {
     let say = || Tool::new("say", "Says something.", || async { "something" });
-    let haiku = || dateline::Prompt::new("haiku", "A haiku.", |_, _| async { Ok(dateline::Messages::new()) });
+    let haiku = || dateline::Prompt::new("haiku", "A haiku.", || async { "Hello." });
     let prompts = [("prompts/list", json!({})), ("prompts/get", json!({"name": "haiku"}))];
     let tools = [("tools/list", json!({})), ("tools/call", json!({"name": "say", "arguments": {}}))];
     let others = [
