@@ -2,7 +2,7 @@
 
 use dateline::{Cx, Resource, ResourceContents, ResourceTemplate, Server, Tool, ToolResult};
 use serde_json::json;
-use testkit::{MODERN, WIRES, Wire};
+use testkit::{MODERN, WIRES};
 
 use super::local;
 use crate::modern;
