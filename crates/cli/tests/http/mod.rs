@@ -2,10 +2,12 @@
 //!
 //! Beside the obligations these are the faults of the field's *doors* that concern a server.
 
+mod batches;
 mod door;
 mod forms;
 mod headers;
 mod limits;
+mod resume;
 mod sessions;
 mod status;
 mod streams;

@@ -131,11 +131,11 @@ async fn post(
         return Err(Refusal::allowing("POST", "messages are posted here"));
     }
     door::content_type(&parts.headers)?;
-    let posts = session.and_then(|id| {
-        app.posted.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
-    });
+    let posts =
+        session.and_then(|id| app.posted.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned());
     let unknown = || {
-        let why = "there is no such session; open one with a GET of the event stream, whose first event names it";
+        let why =
+            "there is no such session; open one with a GET of the event stream, whose first event names it";
         Refusal::plain(StatusCode::NOT_FOUND, why)
     };
     let posts = posts.ok_or_else(unknown)?;
