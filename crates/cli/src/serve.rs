@@ -242,9 +242,7 @@ impl Listening {
                     let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
                     let at = listener.local_addr().map_err(cannot)?;
                     eprintln!("dateline serves {what} at tcp:{at}");
-                    listening
-                        .lines
-                        .push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
+                    listening.lines.push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
                 }
                 Place::Unix(path) => {
                     let cannot = |why: String| failed(format!("cannot listen on {}: {why}", path.display()));

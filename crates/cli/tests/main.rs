@@ -12,6 +12,7 @@ mod life;
 mod meta;
 mod msg;
 mod program;
+mod sockets;
 mod stdio;
 
 use serde_json::{Value, json};

@@ -135,15 +135,11 @@ fn notices(server: Step) -> Step {
             cx.progress(100.0, Some(100.0), Some("Completed")).await;
             "Tool with progress executed successfully"
         }))
-        .tool(Tool::new(
-            "test_reconnection",
-            "Lets go of the connection while it works.",
-            |cx: Cx| async move {
-                cx.release(Duration::from_millis(500)).await;
-                pause().await;
-                "The client came back for this."
-            },
-        ))
+        .tool(Tool::new("test_reconnection", "Lets go of the connection while it works.", |cx: Cx| async move {
+            cx.release(Duration::from_millis(500)).await;
+            pause().await;
+            "The client came back for this."
+        }))
         .tool(Tool::new(
             "test_trigger_tool_change",
             "Announces a changed list of tools.",

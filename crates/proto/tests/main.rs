@@ -10,8 +10,8 @@ use proto::upstream::{self, Edge, Introduction};
 use proto::wire::{self, Limits};
 use proto::{
     Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event,
-    Filter, Interim, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy,
-    modern, project,
+    Filter, Interim, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy, modern,
+    project,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question, Revision, Revisions};
@@ -66,8 +66,7 @@ fn session(revision: &str, capabilities: &Value) -> Pipe {
     let mut pipe = pipe();
     let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
     pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))));
-    let outputs =
-        pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))));
+    let outputs = pipe.receive(read(bytes(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))));
     assert!(matches!(outputs[..], [Output::Listen(0, _, _)]), "{outputs:?}");
     pipe
 }
@@ -121,10 +120,7 @@ fn a_session_asks_on_the_wire_and_calls_again_with_all_answers() {
     assert_eq!(asked[1]["method"], "roots/list");
     let answer =
         |of: &Value, result: Value| bytes(&json!({"jsonrpc": "2.0", "id": of["id"], "result": result}));
-    assert!(
-        pipe.receive(read(answer(&asked[1], json!({"roots": []})))).is_empty(),
-        "one answer is still missing"
-    );
+    assert!(pipe.receive(read(answer(&asked[1], json!({"roots": []})))).is_empty(), "one answer is still missing");
     assert!(
         pipe.receive(read(answer(&json!({"id": 99}), json!({})))).is_empty(),
         "an answer to nothing is ignored"

@@ -237,8 +237,7 @@ impl Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let out: Box<dyn AsyncWrite + Send + Unpin> = match place.split_once(':') {
             Some(("unix", path)) => {
-                let stream =
-                    tokio::net::UnixStream::connect(path).await.expect("the socket takes connections");
+                let stream = tokio::net::UnixStream::connect(path).await.expect("the socket takes connections");
                 let (reader, writer) = stream.into_split();
                 tokio::spawn(link::lines(reader, sender.clone()));
                 Box::new(writer)
@@ -261,8 +260,7 @@ impl Client {
         let stream = link::run(0, url, "GET", &headers, Vec::new(), sender.clone(), true);
         let link = Link::Sse { endpoint: String::new(), stream };
         let mut client = Client::new(link, None, sender, arrivals);
-        let first =
-            client.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..) | Arrival::End(_))).await;
+        let first = client.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..) | Arrival::End(_))).await;
         let Arrival::Rubbish(0, path) = first else { panic!("the stream has no endpoint event") };
         let authority = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
         let fields = client.leftovers();

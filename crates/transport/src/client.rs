@@ -99,10 +99,7 @@ struct Shared {
 
 enum Link {
     /// One stream each way: a program's standard streams, or those of HTTP+SSE.
-    Pipe {
-        out: mpsc::Sender<Bytes>,
-        keeper: Option<process::Keeper>,
-    },
+    Pipe { out: mpsc::Sender<Bytes>, keeper: Option<process::Keeper> },
     Http(http::Link),
 }
 

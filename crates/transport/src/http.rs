@@ -97,8 +97,13 @@ pub struct Paths {
 /// listens end in good order.
 pub fn router(paths: &Paths, served: Arc<Served>, options: Options, shutdown: CancellationToken) -> Router {
     let legacy = served.revisions.serves(Era::Legacy);
-    let app =
-        Arc::new(App { served, options, sessions: Mutex::default(), posted: Mutex::default(), shutdown });
+    let app = Arc::new(App {
+        served,
+        options,
+        sessions: Mutex::default(),
+        posted: Mutex::default(),
+        shutdown,
+    });
     let mut router = Router::new().route(&paths.endpoint, axum::routing::any(endpoint));
     if let Some(sse) = paths.sse.as_deref().filter(|_| legacy) {
         router = router
@@ -257,7 +262,8 @@ fn unreadable(session: Option<&live::Live>, headers: &HeaderMap, error: &Unreada
         let version = headers.get(name::PROTOCOL_VERSION)?.to_str().ok()?;
         Some(Revision::parse(version).unwrap_or(Revision::LATEST_MODERN).rules())
     };
-    let rules = session.map(live::Live::rules).or_else(named).unwrap_or_else(|| Revision::UNNAMED.rules());
+    let rules =
+        session.map(live::Live::rules).or_else(named).unwrap_or_else(|| Revision::UNNAMED.rules());
     let body = edge::unreadable(error, rules).unwrap_or_default();
     Refusal { status: StatusCode::BAD_REQUEST, body, allow: None }
 }

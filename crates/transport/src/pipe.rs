@@ -10,7 +10,9 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proto::edge::{CallKey, Output, Pipe, Served};
 use proto::wire::{Message, Unreadable};
-use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
+use proto::{
+    Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::StreamMap;
@@ -85,7 +87,8 @@ async fn joined(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let (out, queue) = mpsc::channel(BACKLOG);
-    let (read, written) = tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue));
+    let (read, written) =
+        tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue));
     read.and(written)
 }
 

@@ -512,9 +512,7 @@ async fn follow(
         tokio::time::sleep(seen.retry.unwrap_or(REOPEN)).await;
         response = match link.get(seen.last.as_deref()).await {
             Ok(response) if response.status().is_success() => Ok(response),
-            Ok(response) => {
-                return Err(format!("the server does not go on with its answer: {}", response.status()));
-            }
+            Ok(response) => return Err(format!("the server does not go on with its answer: {}", response.status())),
             Err(error) => Err(link.reach(&error).to_string()),
         };
     }

@@ -107,7 +107,12 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: Ca
 }
 
 /// Reads what the server sends until it ends, and then ends all that waits for it. `ended` says that it did.
-pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: CancellationToken, ended: String) {
+pub(super) async fn read(
+    mut feed: impl Feed,
+    shared: Weak<Shared>,
+    gone: CancellationToken,
+    ended: String,
+) {
     // What a server wrote before it ended counts; something that outlives it may keep its stdout open.
     let over = async {
         gone.cancelled().await;

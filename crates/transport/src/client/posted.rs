@@ -37,7 +37,11 @@ pub(super) async fn connect(
     tokio::time::timeout(limit, connecting).await.map_err(|_| TransportError::Timeout(limit))?
 }
 
-async fn open(client: reqwest::Client, url: Url, settings: Settings) -> Result<Client, TransportError> {
+async fn open(
+    client: reqwest::Client,
+    url: Url,
+    settings: Settings,
+) -> Result<Client, TransportError> {
     let gone = CancellationToken::new();
     // Whoever stops waiting for the server lets go of it.
     let abandoned = gone.clone().drop_guard();
