@@ -9,6 +9,7 @@ mod misbehaviour;
 mod processes;
 mod progress;
 mod questions;
+mod remote;
 mod subscriptions;
 
 use std::path::PathBuf;

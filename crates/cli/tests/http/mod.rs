@@ -2,10 +2,14 @@
 //!
 //! Beside the obligations these are the faults of the field's *doors* that concern a server.
 
+mod batches;
+mod crowd;
 mod door;
 mod forms;
 mod headers;
 mod limits;
+mod posted;
+mod resume;
 mod sessions;
 mod status;
 mod streams;
