@@ -110,7 +110,7 @@ impl Hearing {
                 }
                 (true, None, _) => Revision::ALL.to_vec(),
                 // A session answers all that is sent in it.
-                (false, _, Some(own)) => std::iter::once(own).chain(assumed).collect(),
+                (false, _, Some(own)) => std::iter::once(own).chain(others.iter().copied()).collect(),
                 (false, _, None) => others.clone(),
             };
             found.extend(revisions.into_iter().map(|revision| (revision, Some(method.clone()))));
