@@ -355,7 +355,11 @@ impl Client {
             self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
         }
         self.revision = Some(revision);
-        self.notify("notifications/initialized", json!({})).await;
+        let taken = self.notify("notifications/initialized", json!({})).await;
+        if matches!(self.link, Link::Http { .. }) {
+            // What is posted next has a connection of its own and might overtake it.
+            self.wait("that it is taken", |a| matches!(a, Arrival::End(of) if *of == taken)).await;
+        }
         reply
     }
 
