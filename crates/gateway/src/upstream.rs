@@ -547,6 +547,8 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
             Change::Tools => &[Method::ToolsList],
             Change::Prompts => &[Method::PromptsList],
             Change::Resources => &[Method::ResourcesList, Method::ResourcesTemplatesList],
+            // What was missed may have been any of them.
+            Change::Behind => &LISTS,
             Change::Resource(_) => continue,
         };
         let mut changed = told;
@@ -555,7 +557,10 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
         }
         if changed {
             gateway.merge();
-            gateway.tell(&change);
+            match change {
+                Change::Behind => gateway.changed(),
+                change => gateway.tell(&change),
+            }
         }
     }
 }

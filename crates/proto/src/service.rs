@@ -284,6 +284,7 @@ impl Filter {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
+            Change::Behind => true,
             Change::Resource(uri) => self.uris.iter().any(|watched| {
                 uri.strip_prefix(&**watched)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
@@ -303,16 +304,19 @@ pub enum Change {
     Resources,
     /// A resource.
     Resource(ByteString),
+    /// The last word to a listener that did not read what it was told, and misses changes.
+    Behind,
 }
 
 impl Change {
-    /// The notification that tells of it.
-    pub const fn notice(&self) -> Notice {
+    /// The notification that tells of it, where there is one.
+    pub const fn notice(&self) -> Option<Notice> {
         match self {
-            Change::Tools => Notice::ToolsListChanged,
-            Change::Prompts => Notice::PromptsListChanged,
-            Change::Resources => Notice::ResourcesListChanged,
-            Change::Resource(_) => Notice::ResourcesUpdated,
+            Change::Tools => Some(Notice::ToolsListChanged),
+            Change::Prompts => Some(Notice::PromptsListChanged),
+            Change::Resources => Some(Notice::ResourcesListChanged),
+            Change::Resource(_) => Some(Notice::ResourcesUpdated),
+            Change::Behind => None,
         }
     }
 }

@@ -103,7 +103,7 @@ fn changes_are_valid_in_every_revision() {
         let id = Raw::of("listen");
         let subscription = (revision.era() == Era::Modern).then_some(&id);
         for change in &changes {
-            let message = parsed(&stream::change(change, subscription, revision.rules()));
+            let message = parsed(&stream::change(change, subscription, revision.rules()).unwrap());
             judge(revision, Direction::ToClient, &message, None).unwrap();
         }
     }
