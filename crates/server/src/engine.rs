@@ -753,7 +753,7 @@ fn fits(name: &str, result: &ToolResult, output: &crate::schema::Validator) -> R
         Rejection::Internal(format!("the result of {name} does not fit its output schema: {why}"))
     };
     let structured = result.structured_content().ok_or_else(|| fault("it is not structured".into()))?;
-    let value: Value = structured.read().map_err(|e| fault(e.to_string()))?;
+    let value = value_of(structured).map_err(fault)?;
     output.check(&value).map_err(fault)
 }
 
