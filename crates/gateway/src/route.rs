@@ -101,7 +101,9 @@ impl Gateway {
     async fn miss(&self, upstream: &Upstream, request: &Request) {
         let why = match upstream.state() {
             State::Starting => "it is still starting".to_owned(),
-            State::Down(why) | State::Failed(why) => why,
+            // Why is for the user of this machine; others could learn from it how to attack.
+            State::Down(why) | State::Failed(why) if request.peer.principal == Principal::local() => why,
+            State::Down(_) | State::Failed(_) => "it is not running".to_owned(),
             State::Up | State::Idle => return,
         };
         let said =

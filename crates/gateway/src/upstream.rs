@@ -217,12 +217,11 @@ impl Upstream {
             State::Starting | State::Idle => {
                 Err(Rejection::Internal(format!("the server {name} is still starting")))
             }
-            State::Down(why) => Err(Rejection::Internal(format!(
-                "the server {name} is not running, and is tried again: {why}"
-            ))),
-            State::Failed(why) => {
-                Err(Rejection::Internal(format!("the server {name} is not running: {why}")))
+            // Why is for whoever runs it: `dateline status` says so.
+            State::Down(_) => {
+                Err(Rejection::Internal(format!("the server {name} is not running, and is tried again")))
             }
+            State::Failed(_) => Err(Rejection::Internal(format!("the server {name} is not running"))),
         }
     }
 

@@ -377,7 +377,7 @@ pub(super) async fn listen(
         let headers =
             mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
         let response =
-            link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.to_string()))?;
+            link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.told().into()))?;
         let limits = shared.settings.limits;
         let reading = tokio::spawn(async move {
             let mut seen = Seen::default();
@@ -416,7 +416,7 @@ async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
             if link.session.is_some() && response.as_ref().is_ok_and(|r| r.status() == StatusCode::NOT_FOUND)
             {
                 // Whoever wants it connects again, and is told what changed.
-                return strong.end(&forgotten().to_string());
+                return strong.end("the server no longer knows our session", "");
             }
             drop(strong);
             match response {
@@ -464,13 +464,16 @@ async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, h
         // It did not take the call, and will take no other: whoever wants it connects again.
         Err(error @ (TransportError::Closed(_) | TransportError::Reach { .. })) => {
             let slot = shared.lock().calls.remove(&key);
-            shared.end(&error.to_string());
+            shared.end(error.told(), &format!(": {error}"));
             if let Some(super::Slot { answer: super::Waiting::For(waiting), .. }) = slot {
-                let _ = waiting.send(Err(Rejection::Gone(error.to_string())));
+                let _ = waiting.send(Err(Rejection::Gone(error.told().into())));
             }
             return;
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            tracing::warn!(%error, "a call could not be sent to a server");
+            Err(error.told().to_owned())
+        }
         Ok(response) => follow(shared, link, key, response).await,
     };
     // Where the answer was in it, nobody waits any more and this is nothing.

@@ -146,7 +146,7 @@ pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: Cancel
             let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
             words = keeper.last_words();
         }
-        shared.end(&format!("{ended}{words}"));
+        shared.end(&ended, &words);
     }
     gone.cancel();
 }
