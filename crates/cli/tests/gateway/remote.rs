@@ -52,7 +52,7 @@ impl Relay {
     /// Passes connections on to this server from now on.
     fn turn(&self, program: &Program) {
         let url = program.url.as_deref().unwrap();
-        self.target.send_replace(url.splitn(4, '/').nth(2).unwrap().to_owned());
+        self.target.send_replace(url.split('/').nth(2).unwrap().to_owned());
     }
 
     fn url(&self, path: &str) -> String {
