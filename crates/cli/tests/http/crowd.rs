@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Arrival, Client, LEGACY, Wire, header};
+use testkit::{Arrival, Client, LEGACY, Wire, header, sse_url};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use super::resume::open_files;
-use super::{id_of, initialize, is_cancelled, session, url, within};
+use super::{connected, head, id_of, initialize, is_cancelled, session, url, within};
 use crate::era::{beside, request};
 use crate::{long_countdown, modern};
 
@@ -113,23 +115,38 @@ async fn http_a_client_that_vanishes_leaves_no_connection_and_its_session_can_be
     }
 }
 
+/// Opens an event stream by GET, and waits for its head.
+async fn opened(at: &str, session: &str) -> TcpStream {
+    let mut stream = connected(at).await;
+    let headers = [("Mcp-Session-Id", session), ("Accept", "text/event-stream")];
+    stream.write_all(head(at, "GET", &headers, 0).as_bytes()).await.unwrap();
+    let mut text = String::new();
+    while !text.contains("\r\n\r\n") {
+        let mut buffer = vec![0; 1 << 12];
+        let read = within("the head", stream.read(&mut buffer)).await.unwrap();
+        text.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+    }
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    stream
+}
+
 #[tokio::test]
-async fn http_13_streams_end_with_the_server() {
+async fn http_13_streams_end_in_good_order_with_the_server() {
     for signal in ["TERM", "INT"] {
         let mut server = modern(Wire::Http).await;
         let mut streams = Vec::new();
         for revision in LEGACY {
-            let mut live = session(&server, revision, json!({})).await;
-            let stream = live.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
-            assert_eq!(live.head(stream).await.status, 200);
-            let mut sse = Client::over(Wire::Sse, url(&server)).await;
-            sse.handshake(revision, json!({})).await.result();
-            streams.extend([(live, stream), (sse, 0)]);
+            let live = session(&server, revision, json!({})).await;
+            streams.push((revision, opened(url(&server), &id_of(&live)).await));
+            streams.push((revision, opened(&sse_url(url(&server)), "").await));
         }
         let pid = server.program.as_ref().unwrap().child.id().unwrap().to_string();
         assert!(std::process::Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
-        for (client, stream) in &mut streams {
-            client.wait("the end", |a| matches!(a, Arrival::End(of) if of == stream)).await;
+        for (revision, mut stream) in streams {
+            let mut rest = Vec::new();
+            within("the end", stream.read_to_end(&mut rest)).await.unwrap();
+            let rest = String::from_utf8(rest).unwrap();
+            assert!(rest.ends_with("0\r\n\r\n"), "{signal} {revision}: it is cut off: {rest:?}");
         }
         assert_eq!(server.exit().await, Some(0), "{signal}");
     }

@@ -507,7 +507,7 @@ async fn http_14_and_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with(
         // In the middle of it, twice.
         let mut call = Stream::call(&live, &server, "middle", counting(12, 10)).await;
         let mut all = Vec::new();
-        for leave in 0..2 {
+        for _ in 0..2 {
             call.message("progress").await;
             call.message("progress").await;
             let seen = call.last();
@@ -515,7 +515,6 @@ async fn http_14_and_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with(
             let end = call.parts.iter().rposition(|part| part == &Part::Id(seen.clone())).unwrap() + 2;
             all.extend(call.cut().into_iter().take(end));
             call = Stream::open(&live, &server, Some(&seen)).await;
-            assert!(leave < 2);
         }
         call.rest().await;
         all.append(&mut call.parts);

@@ -14,6 +14,7 @@ use proto::legacy::server::Session;
 use proto::wire::{Message, Unreadable};
 use proto::{Event, EventSink, Filter, Peer, Request};
 use spec::Rules;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Accept;
@@ -181,7 +182,7 @@ impl Live {
                 Output::Send(key, bytes) => self.send(key, &bytes).await,
                 Output::Push(bytes) => self.lock().streams.push(&bytes),
                 Output::Start(key, request) => self.start(key, request),
-                Output::Listen(key, filter, peer) => self.listen(key, filter, peer),
+                Output::Listen(key, filter, peer) => self.listen(key, filter, peer).await,
                 Output::Drop(key) => {
                     let mut state = self.lock();
                     let handles = [state.work.remove(&key), state.listens.remove(&key)];
@@ -236,14 +237,27 @@ impl Live {
         state.work.insert(key, handle);
     }
 
-    fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+    /// Starts a listen, and waits a moment until it is in place: what changes once the client had its answer is told.
+    async fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+        let placed = self.start_listening(key, filter, peer);
+        let _ = tokio::time::timeout(PROMPT, placed).await;
+    }
+
+    fn start_listening(
+        self: &Arc<Self>,
+        key: CallKey,
+        filter: Filter,
+        peer: Arc<Peer>,
+    ) -> oneshot::Receiver<()> {
         let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
+        let (place, placed) = oneshot::channel();
         let mut state = self.lock();
         let handle = spawn(async move {
             let (honoured, changes) = match service.listen(filter, peer).await {
                 Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
                 Err(rejection) => (Err(rejection), None),
             };
+            let _ = place.send(());
             if let Some(live) = live.upgrade() {
                 let outputs = live.lock().session.listening(key, honoured);
                 live.apply(outputs).await;
@@ -256,6 +270,7 @@ impl Live {
             }
         });
         state.listens.insert(key, handle);
+        placed
     }
 }
 
