@@ -12,8 +12,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { CALL_MS, CAPABILITIES, INFO, Peer, PythonPeer, answers } from './clients.mjs';
-import { PYTHON, environment, writeConfig } from './config.mjs';
-import { Checks, cancelled, endAllAtExit, processes, rejection, scriptOptions, start, until } from './harness.mjs';
+import { EVERYTHING, PYTHON, environment, writeConfig } from './config.mjs';
+import {
+  Checks, assertProgress, cancelled, endAllAtExit, freePort, launch, processes, rejection, scriptOptions, start, until,
+} from './harness.mjs';
 
 const [R1105, R0326, R0618, R1125] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'];
 
@@ -449,6 +451,37 @@ async function together(count, jobs) {
   await Promise.all(Array.from({ length: count }, worker));
 }
 
+/** A real server that has nothing but HTTP+SSE, behind the gateway, which has to find that out. */
+async function oldServer() {
+  const check = (name, run) => checks.check(`server-everything by HTTP+SSE, ${name}`, run, 60_000);
+  const port = await freePort();
+  const ready = new RegExp(`running on port ${port}\\b`);
+  const far = await check('starts', () => launch(process.execPath, [EVERYTHING, 'sse', dir], { env: { ...env, PORT: port }, ready }));
+  if (!far) return;
+  const path = writeConfig(join(dir, 'far.json'), { far: { url: `http://127.0.0.1:${port}/sse` } });
+  const near = await check('is served', () => start(dateline, ['serve', '--config', path, '--listen', '127.0.0.1:0'], env));
+  const release = RELEASES.at(-1);
+  const peer = near && (await check('has a client', () => release.Peer.connect(release, { transport: 'http', url: near.url, env })));
+  if (peer) {
+    await check('lists its tools', async () => assert.ok((await peer.tools()).some(({ name }) => name === 'echo')));
+    await check('answers a call', async () => assert.equal(text(await peer.call('echo', { message: 'hi' })), 'Echo: hi'));
+    await check('tells of progress', async () => {
+      const seen = [];
+      const args = { duration: 1, steps: 4 };
+      const onprogress = ({ progress, total }) => seen.push({ progress, total });
+      await peer.call('trigger-long-running-operation', args, { onprogress });
+      assertProgress(seen, 4);
+    });
+    await check('asks the client', async () => {
+      peer.asked.length = 0;
+      await peer.call('trigger-sampling-request', { prompt: 'hello', maxTokens: 10 });
+      assert.deepEqual(peer.asked.map(({ method }) => method), [SAMPLING]);
+    });
+    await check('lets its client go', () => peer.close());
+  }
+  await check('ends', () => Promise.all([far.stop(), near?.stop()]));
+}
+
 const transports = options.transports.split(',');
 const unknown = transports.filter((transport) => !['stdio', 'http', 'sse'].includes(transport));
 if (unknown.length > 0) {
@@ -470,6 +503,7 @@ const jobs = (targets, what, title) =>
     RELEASES.map((release) => () => use(release, targets[transport], what, `${release.title} ${title}${transport}`)),
   );
 await together(4, [...jobs(direct, everything, ''), ...jobs(gated, throughGateway, 'serve ')]);
+await oldServer();
 // A stream that is open for good must not hold a server up.
 const [oldest] = RELEASES;
 const stay = Object.values(at(demo.url)).filter(({ transport }) => transports.includes(transport));
