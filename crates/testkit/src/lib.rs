@@ -326,6 +326,13 @@ impl Client {
 
     /// Opens a handshake session: `initialize` and `notifications/initialized`. Gives the reply to the former.
     pub async fn handshake(&mut self, revision: &'static str, capabilities: Value) -> Reply {
+        let reply = self.initialize(revision, capabilities).await;
+        self.notify("notifications/initialized", json!({})).await;
+        reply
+    }
+
+    /// The first half of a handshake: the server does not know yet that the client is ready.
+    pub async fn initialize(&mut self, revision: &'static str, capabilities: Value) -> Reply {
         let params = json!({
             "protocolVersion": revision,
             "capabilities": capabilities,
@@ -338,7 +345,6 @@ impl Client {
             self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
         }
         self.revision = Some(revision);
-        self.notify("notifications/initialized", json!({})).await;
         reply
     }
 

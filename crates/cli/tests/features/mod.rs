@@ -20,21 +20,37 @@ use tokio::net::TcpListener;
 
 /// A client of a server in this process. On a pipe, a shell copies between its standard streams and a socket.
 pub(crate) async fn local(wire: Wire, service: impl proto::Service) -> Client {
-    if wire == Wire::Http {
+    locals(wire, service, 1).await.remove(0)
+}
+
+/// Clients of one server in this process.
+pub(crate) async fn locals(wire: Wire, service: impl proto::Service, count: usize) -> Vec<Client> {
+    let mut clients = Vec::with_capacity(count);
+    if wire != Wire::Stdio {
         let bound = Http::new(service).bind("127.0.0.1:0").await.unwrap();
-        let client = Client::connect(&bound.url());
+        let url = bound.url();
         tokio::spawn(bound.serve());
-        return client;
+        for _ in 0..count {
+            clients.push(Client::over(wire, &url).await);
+        }
+        return clients;
     }
     let served = Served { service: Arc::new(service), revisions: Revisions::ALL, limits: Limits::default() };
+    let served = Arc::new(served);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     tokio::spawn(async move {
-        let (reader, writer) = listener.accept().await.unwrap().0.into_split();
-        let _ = transport::serve_pipe(reader, writer, Arc::new(served), transport::CancellationToken::new())
-            .await;
+        for _ in 0..count {
+            let (reader, writer) = listener.accept().await.unwrap().0.into_split();
+            let (served, until) = (Arc::clone(&served), transport::CancellationToken::new());
+            tokio::spawn(async move { transport::serve_pipe(reader, writer, served, until).await });
+        }
     });
-    Client::pipe("bash", &["-c", "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3", &port])
+    for _ in 0..count {
+        let copy = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
+        clients.push(Client::pipe("bash", &["-c", copy, &port]));
+    }
+    clients
 }
 
 /// A service that is no [`Server`]: the edges alone see to what goes out.
