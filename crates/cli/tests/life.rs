@@ -6,7 +6,7 @@ use testkit::{
     Arrival, Between, Client, Exchange, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Wire, covers,
 };
 
-use crate::features::{local, logging};
+use crate::features::{listening, local, logging};
 use crate::msg::{quick, response, sessions};
 use crate::{legacy, long_countdown, modern};
 
@@ -162,6 +162,7 @@ async fn life_05_nothing_is_sent_outside_the_capabilities_that_were_declared() {
             }
             assert_eq!(opened.result()["capabilities"], declared, "{what}");
             let own = own_stream(&mut client, wire).await;
+            listening(&server, 1).await;
             for (needed, method, params) in &methods {
                 let reply = client.request(method, params.clone()).await;
                 let code = reply.message["error"]["code"].as_i64();

@@ -3,12 +3,13 @@
 mod asked;
 mod cache;
 mod listens;
+mod named;
 mod rounds;
 mod tools;
 
 use std::sync::Arc;
 
-use dateline::{Http, Level, Limits, Object, Raw, Rejection, Revisions};
+use dateline::{Http, Level, Limits, Object, Raw, Rejection, Revisions, Server};
 use proto::edge::Served;
 use proto::{
     Answer, Ask, BoxFuture, Capabilities, Description, Event, Filter, Interim, Listening, Peer, Request,
@@ -51,6 +52,16 @@ pub(crate) async fn locals(wire: Wire, service: impl proto::Service, count: usiz
         clients.push(Client::pipe("bash", &["-c", copy, &port]));
     }
     clients
+}
+
+/// Waits until so many listens of a server run: that of a session begins once it is told that the client is ready.
+pub(crate) async fn listening(server: &Server, count: usize) {
+    let running = async {
+        while server.listeners() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(testkit::PATIENCE, running).await.expect("the listens begin");
 }
 
 /// A service that is no [`Server`]: the edges alone see to what goes out.
