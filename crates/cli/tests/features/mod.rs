@@ -174,6 +174,8 @@ fn interim(kind: &str) -> Interim {
         "context" => {
             (Question::Sample, json!({"messages": text, "maxTokens": 1, "includeContext": "allServers"}))
         }
+        "several" => (Question::Sample, several()),
+        "conversation" => (Question::Sample, conversation()),
         "roots" => (Question::ListRoots, json!({})),
         _ => (
             Question::Elicit,
@@ -181,6 +183,29 @@ fn interim(kind: &str) -> Interim {
         ),
     };
     Interim { questions: vec![("q".into(), Ask { question, params: Object::of(&params) })], state: None }
+}
+
+/// A question to a model with a message of several blocks.
+fn several() -> Value {
+    let blocks =
+        json!([{"type": "text", "text": "one"}, {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
+    json!({"messages": [
+        {"role": "user", "content": blocks},
+        {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
+    ], "maxTokens": 1})
+}
+
+/// A question to a model that has used a tool, and may again.
+fn conversation() -> Value {
+    let used = json!([{"type": "tool_use", "id": "u", "name": "t", "input": {"n": 1.5}}]);
+    let given = json!([{"type": "text", "text": "42"}]);
+    let given = json!([{"type": "tool_result", "toolUseId": "u", "content": given, "isError": false}]);
+    json!({
+        "messages": [{"role": "assistant", "content": used}, {"role": "user", "content": given}],
+        "maxTokens": 1,
+        "tools": [{"name": "t", "inputSchema": {"type": "object"}}],
+        "toolChoice": {"mode": "auto"},
+    })
 }
 
 fn form(field: &str, kind: &str) -> Value {
