@@ -233,12 +233,12 @@ fn asking_requests() -> Vec<(&'static str, Value)> {
 }
 
 /// All that a client can declare.
-fn everything() -> Value {
+pub(crate) fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}})
 }
 
 /// What a client's user, model or editor answers to a question.
-fn answer(method: &str, params: &Value) -> Value {
+pub(crate) fn answer(method: &str, params: &Value) -> Value {
     match method {
         "elicitation/create" => {
             let fields = params["requestedSchema"]["properties"].as_object().unwrap();
@@ -266,7 +266,7 @@ fn answers(interim: &Value) -> Value {
 }
 
 /// The params of the next round.
-fn retry(params: &Value, interim: &Value) -> Value {
+pub(crate) fn retry(params: &Value, interim: &Value) -> Value {
     let mut params = params.clone();
     params["inputResponses"] = answers(interim);
     if let Some(state) = interim.get("requestState") {

@@ -2,6 +2,7 @@
 
 mod cancellation;
 mod codes;
+mod forms;
 mod ids;
 mod lists;
 mod pings;
