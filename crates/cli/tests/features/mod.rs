@@ -71,7 +71,7 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    fn new(
+    pub(crate) fn new(
         capabilities: &[Capability],
         answer: fn(Request) -> BoxFuture<'static, Result<Answer, Rejection>>,
     ) -> Custom {

@@ -5,6 +5,7 @@ mod codes;
 mod forms;
 mod ids;
 mod lists;
+mod metas;
 mod pings;
 mod progress;
 mod wrong;
