@@ -1,22 +1,23 @@
 //! Upstreams that misbehave.
 
 use serde_json::{Value, json};
-use testkit::{Arrival, Client, LATEST_LEGACY, MODERN, PATIENCE, WIRES, Wire};
+use testkit::matrix::REVISIONS;
+use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, WIRES, Wire};
 
 use super::{
     ERAS, SIDES, another, hold, listed, say, scripted, scripts, signal, through, through_at_once, watch,
 };
 
-/// Asserts that each of these servers offers the tool of its name, and that it works, to clients of both eras.
+/// Asserts that each of these servers offers the tool of its name, and that it works, to clients of every revision.
 async fn all_work(servers: &[(&str, Value)]) {
-    let mut modern = through(Wire::Http, servers, MODERN, json!({})).await;
-    let mut legacy = another(&modern, LATEST_LEGACY, json!({})).await;
+    let modern = through(Wire::Http, servers, MODERN, json!({})).await;
     let wanted: Vec<&str> = servers.iter().map(|(name, _)| *name).collect();
-    for client in [&mut modern, &mut legacy] {
-        assert_eq!(listed(client, "tools", "name").await, wanted);
+    for revision in LEGACY.into_iter().chain([MODERN]) {
+        let mut client = another(&modern, revision, json!({})).await;
+        assert_eq!(listed(&mut client, "tools", "name").await, wanted, "{revision}");
         for name in &wanted {
-            let line = say(client, name, json!({"to": name})).await;
-            assert!(line.contains(&format!(r#""arguments":{{"to":"{name}"}}"#)), "{name}: {line}");
+            let line = say(&mut client, name, json!({"to": name})).await;
+            assert!(line.contains(&format!(r#""arguments":{{"to":"{name}"}}"#)), "{revision} {name}: {line}");
         }
     }
 }
@@ -99,7 +100,8 @@ async fn a_server_that_ends_at_anything_but_initialize_is_started_again_without_
 async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
     servers.push(("absent", json!({"command": "/nonexistent/program"})));
-    for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
+    let pipes = ERAS.map(|revision| (Wire::Stdio, revision));
+    for (wire, revision) in pipes.into_iter().chain(REVISIONS.map(|revision| (Wire::Http, revision))) {
         let mut client = through_at_once(wire, &servers, revision, json!({})).await;
         assert_eq!(listed(&mut client, "tools", "name").await, ["sound"], "{wire:?} {revision}");
         assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{wire:?} {revision}");
@@ -114,10 +116,13 @@ async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
 #[tokio::test]
 async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
-    let mut client = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
-    let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut client, "tools", "name"));
+    let mut first = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
+    let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut first, "tools", "name"));
     assert_eq!(lists.await.expect("the others are listed in time"), ["sound"]);
-    assert!(say(&mut client, "sound", json!({})).await.contains("sound"));
+    for revision in REVISIONS {
+        let mut client = another(&first, revision, json!({})).await;
+        assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{revision}");
+    }
 }
 
 #[tokio::test]
@@ -161,7 +166,8 @@ async fn again(client: &mut Client, side: &str, killed: &str) -> String {
 
 #[tokio::test]
 async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
-    for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY), (Wire::Http, MODERN)] {
+    let over_http = [MODERN, LEGACY[0], LEGACY[1], LEGACY[2]].map(|revision| (Wire::Http, revision));
+    for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY)].into_iter().chain(over_http) {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
         listed(&mut client, "tools", "name").await;
         let listen = watch(&mut client, &[]).await.listen;
