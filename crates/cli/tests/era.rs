@@ -575,7 +575,7 @@ pub(crate) fn haiku_topic() -> Value {
 
 #[tokio::test]
 async fn nothing_of_the_modern_era_reaches_a_legacy_client() {
-    for wire in WIRES {
+    for wire in LEGACY_WIRES {
         for revision in LEGACY {
             let (mut client, opened) = legacy(wire, revision, json!({})).await;
             let mut heard = vec![opened.message];

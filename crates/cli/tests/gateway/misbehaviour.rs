@@ -5,7 +5,8 @@ use testkit::matrix::REVISIONS;
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, WIRES, Wire};
 
 use super::{
-    ERAS, SIDES, another, hold, listed, say, scripted, scripts, signal, through, through_at_once, watch,
+    Config, ERAS, SIDES, another, behind, hold, listed, of, say, scripted, scripts, shown, signal, through,
+    through_at_once, watch,
 };
 
 /// Asserts that each of these servers offers the tool of its name, and that it works, to clients of every revision.
@@ -122,6 +123,49 @@ async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     for revision in REVISIONS {
         let mut client = another(&first, revision, json!({})).await;
         assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn prox_01_prox_13_a_call_that_takes_too_long_ends_and_is_cancelled_upstream() {
+    let servers: serde_json::Map<String, Value> =
+        scripts().into_iter().map(|(name, server)| (name.to_owned(), server)).collect();
+    let own = json!({"old": {"callTimeoutSeconds": 1}, "new": {"callTimeoutSeconds": 1}});
+    let config = json!({"mcpServers": servers, "dateline": {"servers": own}});
+    let config = Config::text(&config.to_string());
+    let mut first = behind(Wire::Http, &config, MODERN, json!({})).await;
+    super::settle(&mut first).await;
+    let mut clients = Vec::new();
+    for revision in REVISIONS {
+        let mut client = another(&first, revision, json!({})).await;
+        for side in SIDES {
+            // What is held up here is not felt there.
+            let call = json!({"name": format!("{side}_hold"), "arguments": {"who": revision}});
+            client.begin_as(json!(format!("{side} {revision}")), "tools/call", call).await;
+            assert!(
+                say(&mut client, &format!("{side}_line"), json!({})).await.contains("tools/call"),
+                "{revision}"
+            );
+        }
+        clients.push((revision, client));
+    }
+    for (revision, client) in &mut clients {
+        for side in SIDES {
+            let reply = client.reply(&json!(format!("{side} {revision}"))).await;
+            let why = reply.error()["message"].as_str().unwrap();
+            assert_eq!(reply.code(), -32603, "{side} {revision}: {why}");
+            assert!(why.contains("did not answer within 1 s"), "{side} {revision}: {why}");
+        }
+    }
+    for side in SIDES {
+        let all = json!({"method": "notifications/cancelled", "count": REVISIONS.len()});
+        let cancelled = shown(&mut first, &format!("{side}_await_line"), all).await;
+        let calls = shown(&mut first, &format!("{side}_seen"), json!({"method": "tools/call"})).await;
+        for revision in REVISIONS {
+            let id = &of(&calls, revision)["id"];
+            let times = cancelled.iter().filter(|c| c["params"]["requestId"] == *id).count();
+            assert_eq!(times, 1, "{side} {revision}: {cancelled:?}");
+        }
     }
 }
 
