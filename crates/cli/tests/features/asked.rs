@@ -319,7 +319,9 @@ async fn asked_by(client: &mut Client, wire: Wire, tool: &str) -> (Option<Value>
         method => answer(method, &first["params"]),
     };
     respond(client, wire, &json!({"jsonrpc": "2.0", "id": first["id"], "result": result})).await;
-    (Some(first), client.reply(&id).await)
+    let reply = client.reply(&id).await;
+    assert!(reply.before.is_empty(), "{tool}: nothing else comes before the answer: {:?}", reply.before);
+    (Some(first), reply)
 }
 
 #[tokio::test]

@@ -327,13 +327,15 @@ impl Listener {
     }
 
     async fn asks(&mut self, method: &str, uri: &str) {
-        let reply = self.client.request(method, json!({"uri": uri})).await;
-        assert_eq!(reply.result(), &json!({}));
+        let id = self.client.begin(method, json!({"uri": uri})).await;
+        assert_eq!(response(&mut self.client, &id).await["result"], json!({}));
     }
 
     /// Asserts that nothing came but what was waited for.
     async fn heard_all(&mut self, what: &str) {
-        self.client.request("ping", json!({})).await.result();
+        // What came before the answer is in the queue.
+        let id = self.client.begin("ping", json!({})).await;
+        response(&mut self.client, &id).await;
         let strays = strays(&mut self.client);
         assert!(strays.is_empty(), "{what}: {strays:?}");
     }
