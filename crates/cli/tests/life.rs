@@ -130,7 +130,7 @@ fn narrow(which: &str) -> Server {
             cx.log(Level::Info, None, "said").await;
             "it"
         })),
-        "prompts" => server.prompt(Prompt::new("p", "P.", |_, _| async { Ok(Messages::new()) })),
+        "prompts" => server.prompt(Prompt::new("p", "P.", || async { Messages::new() })),
         _ => server.resource(Resource::fixed("R", ResourceContents::text("r://1", "text/plain", "one"))),
     };
     server.build().unwrap()

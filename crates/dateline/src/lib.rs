@@ -24,11 +24,11 @@
 
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, wire::Limits};
 pub use server::{
-    Args, Builder, Content, Cx, Elicited, Error, FromCall, Handler, Json, Messages, Prompt, Rate, Reply,
-    Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server, Template, Tool, ToolResult, Typed,
-    Vars, seal,
+    Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
+    Messages, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server,
+    Template, Together, Tool, ToolResult, Typed, Vars, Visit, seal,
 };
-pub use spec::{Era, Revision, Revisions};
+pub use spec::{Era, Method, Revision, Revisions};
 pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 

@@ -93,7 +93,8 @@ impl Gateway {
             _ => &catalog.templates,
         };
         let hint = CacheHint { ttl: Duration::ZERO, public: true };
-        server::page(entries.iter(), request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+        let placed = (1..).zip(entries.iter());
+        server::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     /// Says in the logs of a list whose entries are not in it.

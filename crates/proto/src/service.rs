@@ -57,6 +57,21 @@ pub struct Description {
     pub instructions: Option<String>,
     /// How long `server/discover` holds.
     pub hint: CacheHint,
+    /// Methods of extensions that the core's tables do not have.
+    pub methods: Vec<ExtensionMethod>,
+}
+
+/// A method that an extension adds.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtensionMethod {
+    /// The method's name on the wire.
+    pub wire: &'static str,
+    /// The extension's identifier.
+    pub extension: &'static str,
+    /// Only clients that declare the extension may use it.
+    pub for_declared: bool,
 }
 
 /// How long a result may be kept, and for whom.

@@ -373,7 +373,14 @@ impl Shared {
                 Link::Pipe { out, .. } => {
                     out.send(message).await.map_err(|_| Rejection::Gone(self.why_gone().to_string()))?;
                 }
-                Link::Http(link) => link.tell(message).await?,
+                Link::Http(link) => link.tell(message).await.map_err(|error| match error {
+                    // It takes nothing any more, and what these messages go before was not sent.
+                    TransportError::Closed(_) | TransportError::Reach { .. } => {
+                        self.end(&error.to_string());
+                        Rejection::Gone(error.to_string())
+                    }
+                    error => Rejection::Internal(error.to_string()),
+                })?,
             }
         }
         Ok(())

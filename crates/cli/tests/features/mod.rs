@@ -80,6 +80,7 @@ impl Custom {
             capabilities: capabilities.iter().fold(Capabilities::none(), |all, one| all.with(*one)),
             instructions: None,
             hint: dateline::CacheHint::default(),
+            methods: Vec::new(),
         };
         Custom { description: Arc::new(description), answer }
     }
@@ -144,13 +145,13 @@ fn asking() -> Custom {
                 let name = request.params.string("name").unwrap_or_default();
                 return Ok(Answer::InputRequired(interim(&name)));
             }
-            let hints = json!({"ttlMs": 60_000, "cacheScope": "public"});
-            let (name, content) = match request.method {
-                Method::ResourcesRead => ("contents", json!([{"uri": "demo://asks", "text": "told"}])),
-                Method::PromptsGet => ("messages", json!([])),
-                _ => ("content", json!([])),
+            let told = json!([{"uri": "demo://asks", "text": "told"}]);
+            let result = match request.method {
+                Method::ResourcesRead => json!({"ttlMs": 60_000, "cacheScope": "public", "contents": told}),
+                Method::PromptsGet => json!({"messages": []}),
+                _ => json!({"content": []}),
             };
-            Ok(Answer::Complete(Object::of(&hints).with(name, Raw::of(&content))))
+            Ok(Answer::Complete(Object::of(&result)))
         })
     })
 }

@@ -70,8 +70,8 @@ async fn comp_01_a_hundred_values_at_most_come_the_best_first_with_how_many_ther
 #[tokio::test]
 async fn comp_01_who_asks_too_often_is_told_so() {
     let prompt = || {
-        let haiku = Prompt::new("haiku", "A haiku.", |_, _| async { Ok(Messages::new()) });
-        haiku.argument("topic", "What about.", true).choices(["rain"])
+        let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
+        haiku.argument("topic", "What about.", true).choices("topic", ["rain"])
     };
     for (wire, revision) in everywhere() {
         let server = Server::new("rated", "1").prompt(prompt()).completions_rate(Rate::per_second(1));
@@ -166,10 +166,10 @@ async fn read(client: &mut Client, uri: &str) -> Reply {
 async fn res_01_uris_are_checked_templates_are_read_and_what_is_not_there_says_which_it_is() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
-        let path = |vars: dateline::Vars, _| async move {
+        let path = |vars: dateline::Vars| async move {
             let said = json!({"path": vars.get("path"), "kind": vars.get("kind")}).to_string();
-            Ok((vars.get("kind") != "none")
-                .then(|| vec![ResourceContents::text(&vars.uri, "text/plain", said)]))
+            let text = ResourceContents::text(&vars.uri, "text/plain", said);
+            (vars.get("kind") != "none").then_some(text)
         };
         let server = Server::new("files", "1")
             .template(ResourceTemplate::new("files:///{+path}?kind={kind}", "Files", path))
@@ -258,8 +258,8 @@ async fn prompt_01_an_unknown_prompt_and_a_missing_argument_are_refused() {
 async fn comp_01_an_answer_of_a_hundred_values_has_no_more() {
     let server = |values: usize| {
         let all = move |_: Typed| async move { (0..values).map(|n| n.to_string()).collect() };
-        let prompt = Prompt::new("p", "P.", |_, _| async { Ok(Messages::new()) });
-        let prompt = prompt.argument("a", "A.", false).complete(all);
+        let prompt = Prompt::new("p", "P.", || async { Messages::new() });
+        let prompt = prompt.argument("a", "A.", false).complete("a", all);
         Server::new("counts", "1").prompt(prompt).build().unwrap()
     };
     for (wire, revision) in everywhere() {

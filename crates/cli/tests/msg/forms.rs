@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dateline::{
     Content, Cx, Level, Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Server, Tool,
-    ToolResult,
+    ToolResult, Vars,
 };
 use serde_json::{Value, json};
 use spec::{Direction, Revision};
@@ -214,12 +214,12 @@ fn rich() -> Server {
     let array = || async { ToolResult::structured(&json!([1, 2])) };
     let tool = |name: &'static str| -> (Value, &'static str) { (json!(format!("The {name}")), name) };
     let (title, _) = tool("tool");
-    let prompt = |_, _: Cx| async {
+    let prompt = || async {
         let audio = Content::audio([1, 2, 3], "audio/wav");
-        Ok(Messages::new().user(audio).assistant(Content::link("r:1", "R")).user("said"))
+        Messages::new().user(audio).assistant(Content::link("r:1", "R")).user("said")
     };
-    let template = ResourceTemplate::new("t:{id}", "T", |vars, _| async move {
-        Ok(Some(vec![ResourceContents::blob(&vars.uri, "image/png", [1, 2, 3])]))
+    let template = ResourceTemplate::new("t:{id}", "T", |vars: Vars| async move {
+        ResourceContents::blob(&vars.uri, "image/png", [1, 2, 3])
     });
     Server::new("rich", "1")
         .title("The rich one")
@@ -247,7 +247,7 @@ fn rich() -> Server {
         .prompt(
             Prompt::new("p", "P.", prompt)
                 .argument("a", "A.", false)
-                .choices(["x"])
+                .choices("a", ["x"])
                 .with("title", "The prompt")
                 .with("icons", icons.clone())
                 .with("_meta", meta.clone()),
@@ -344,8 +344,8 @@ async fn msg_07_content_that_a_revision_lacks_is_named_in_text() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let server = || {
         let tool = Tool::new("all", "All.", || async { ToolResult::new(blocks()) });
-        let prompt = Prompt::new("all", "All.", |_, _| async {
-            Ok(blocks().into_iter().fold(Messages::new(), Messages::user))
+        let prompt = Prompt::new("all", "All.", || async {
+            blocks().into_iter().fold(Messages::new(), Messages::user)
         });
         Server::new("blocks", "1").tool(tool).prompt(prompt).build().unwrap()
     };

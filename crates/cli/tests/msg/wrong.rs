@@ -95,11 +95,11 @@ fn tireless() -> Server {
         let arguments: Value = cx.arguments().read()?;
         Ok::<_, Error>(arguments["message"].as_str().unwrap_or_default().to_owned())
     };
-    let haiku = Prompt::new("haiku", "A haiku.", |_, _| async { Ok(Messages::new()) });
+    let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
     Server::new("tireless", "1")
         .completions_rate(Rate::per_second(1_000_000))
         .tool(Tool::new("echo", "Says what you say.", echo).input(&json!({"type": "object"})))
-        .prompt(haiku.argument("topic", "What about.", true).choices(["rain"]))
+        .prompt(haiku.argument("topic", "What about.", true).choices("topic", ["rain"]))
         .build()
         .unwrap()
 }

@@ -296,6 +296,7 @@ fn modern(revision: Revision, result: &Object, settings: &Settings) -> Found {
         capabilities: Capabilities::read(&object("capabilities")),
         instructions: result.string("instructions").map(|text| text.to_string()),
         hint: CacheHint::default(),
+        methods: Vec::new(),
     };
     Found { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }

@@ -47,13 +47,16 @@ struct State {
 
 impl Live {
     pub(crate) fn new(session: Session, served: &Arc<Served>, options: &Options) -> Live {
+        let mut name = [0; 4];
+        // Without randomness no session is opened at all.
+        let _ = getrandom::fill(&mut name);
         Live {
             served: Arc::clone(served),
             rules: session.rules(),
             retry: options.retry,
             state: Mutex::new(State {
                 session,
-                streams: Streams::new(options.replay),
+                streams: Streams::new(u32::from_ne_bytes(name), options.replay),
                 work: HashMap::new(),
                 listens: HashMap::new(),
                 used: Instant::now(),
@@ -99,6 +102,8 @@ impl Live {
         accept: Accept,
         app: &App,
     ) -> Response<Body> {
+        let empty =
+            matches!(&read, Err(Unreadable::Batch(sent)) if sent.array().is_ok_and(|of| of.is_empty()));
         let (outputs, place) = {
             let mut state = self.lock();
             state.used = Instant::now();
@@ -126,6 +131,8 @@ impl Live {
         });
         self.apply(outputs).await;
         match (reply, reading) {
+            // Nothing in it could be accepted.
+            (Some(bytes), _) if empty => json(StatusCode::BAD_REQUEST, bytes),
             (Some(bytes), _) => one(bytes, accept, app.options.keep_alive),
             (None, Some(reading)) => reading.answer(accept, &app.options).await,
             (None, None) => accepted(),
@@ -153,7 +160,7 @@ impl Live {
         let place = {
             let mut state = self.lock();
             state.used = Instant::now();
-            state.streams.resume(seen)?
+            state.streams.resume(seen, options.streams)?
         };
         // A new stream in the place of one that is gone has ids of its own.
         let fresh = place.stream != seen.stream;
