@@ -258,13 +258,16 @@ async fn msg_08_unknown_fields_are_ignored_and_numbers_keep_their_form() {
         let text = format!(
             r#"{{"vendor":[1e400],"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"execution":{{"x":1.0}},"name":"test_custom_header","task":null,"arguments":{arguments},"_meta":{meta}}},"z":null}}"#
         );
-        client.send_text(&text, headers).await;
-        let reply = client.reply(&json!(1)).await;
-        assert_eq!(
-            reply.said(),
-            arguments,
-            "{wire:?} {revision}: the handler gets what was sent, to the byte"
-        );
+        // The one has numbers that this client's own reader does not take.
+        for text in [&text, &text.replace("1e400", "1e4")] {
+            client.send_text(text, headers).await;
+            let reply = client.reply(&json!(1)).await;
+            assert_eq!(
+                reply.said(),
+                arguments,
+                "{wire:?} {revision}: the handler gets what was sent, to the byte"
+            );
+        }
     }
 }
 
