@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use testkit::matrix::REVISIONS;
 use testkit::{
-    Arrival, Between, Client, LATEST_LEGACY, LEGACY, MODERN, Reply, WIRES, Wire, covers, header,
-    modern_headers,
+    Arrival, Between, Client, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Reply, WIRES, Wire, covers,
+    header, modern_headers,
 };
 
 use crate::{DATELINE, legacy, modern};
@@ -146,6 +146,9 @@ async fn era_01_the_body_decides_but_a_live_session_owns_the_key() {
         assert!(is_modern(&ask(&mut client, &request("m", "tools/call", echo(meta(MODERN))), &[]).await));
         client.handshake(revision, json!({})).await;
         owns_the_key(&mut client, &[], &format!("{revision}, its pipe")).await;
+        // HTTP+SSE is of sessions alone.
+        let (mut client, _) = legacy(Wire::Sse, revision, json!({})).await;
+        owns_the_key(&mut client, &[], &format!("{revision}, its stream")).await;
     }
 }
 
@@ -270,29 +273,95 @@ async fn era_03_what_belongs_to_no_era_is_told_both_ways_in() {
 }
 
 #[tokio::test]
+async fn era_02_era_03_an_event_stream_is_a_session_once_initialize_opened_it_and_nothing_before() {
+    let told = |reply: &Reply| {
+        let told = reply.error()["message"].as_str().unwrap().to_owned();
+        assert!(["initialize"].iter().chain(&LEGACY).all(|word| told.contains(word)), "{told}");
+        // There is one way in.
+        assert!(!told.contains(MODERN) && !told.contains(VERSION), "{told}");
+    };
+    let server = modern(Wire::Http).await;
+    let url = server.program.as_ref().unwrap().url.clone().unwrap();
+    // What belongs to no era is of no revision either.
+    covers(&LEGACY, Wire::Sse, Between::Nothing);
+    for revision in LEGACY {
+        let mut client = Client::over(Wire::Sse, &url).await;
+        for method in
+            ["tools/list", "server/discover", "subscriptions/listen", "logging/setLevel", "no/method"]
+        {
+            for params in [json!({}), json!({"_meta": {CAPABILITIES: {}}}), json!({"_meta": meta(MODERN)})] {
+                let id = format!("{method} {params}");
+                let reply = ask(&mut client, &request(id, method, params), &[]).await;
+                assert_eq!(reply.code(), -32602, "{revision}: {}", reply.message);
+                told(&reply);
+            }
+        }
+        let reply = ask(&mut client, &json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}), &[]).await;
+        assert_eq!(reply.message, json!({"jsonrpc": "2.0", "id": "p", "result": {}}), "{revision}");
+        for method in ["notifications/initialized", "notifications/none", "tools/list"] {
+            client.notify(method, json!({})).await;
+        }
+        // One that is refused opens nothing.
+        let refused = ask(&mut client, &request("r", "initialize", json!({})), &[]).await;
+        assert_eq!(refused.code(), -32602, "{revision}");
+        told(&ask(&mut client, &request("still", "tools/list", json!({})), &[]).await);
+        let opened = client.handshake(revision, json!({})).await;
+        assert_eq!(opened.result()["protocolVersion"], revision);
+        assert!(opened.before.is_empty(), "{revision}: no notification was answered: {:?}", opened.before);
+        assert!(!is_modern(&opened), "{revision}");
+        assert!(!is_modern(&client.call("echo", json!({"message": "hi"})).await), "{revision}");
+        // Only this stream: another one is as before.
+        let mut other = Client::over(Wire::Sse, &url).await;
+        told(&ask(&mut other, &request("n", "tools/list", json!({})), &[]).await);
+    }
+}
+
+/// What one launch answers to a client of no era, of the modern one and of each handshake revision: all that was said,
+/// and whether each era is served.
+async fn launched(wire: Wire, args: &[&str]) -> (Vec<(Option<u16>, String)>, (bool, bool)) {
+    let (mut said, mut eras) = (Vec::new(), (false, false));
+    let mut first = Client::start(wire, DATELINE, args).await;
+    let bare = ask(&mut first, &request("b", "tools/list", json!({})), &[]).await;
+    said.push((bare.status(), bare.text));
+    let discover = request("d", "server/discover", json!({"_meta": meta(MODERN)}));
+    let discovered = ask_fitting(&mut first, &discover, &[]).await;
+    eras.0 = discovered.message.get("result").is_some();
+    said.push((discovered.status(), discovered.text));
+    for revision in LEGACY {
+        // A pipe is one session: the next one is another launch of the same configuration.
+        let mut client = match &first.program.as_ref().unwrap().url {
+            Some(url) => Client::over(wire, url).await,
+            None => Client::start(wire, DATELINE, args).await,
+        };
+        let opened = client.initialize(revision, json!({})).await;
+        eras.1 |= opened.message.get("result").is_some();
+        said.push((opened.status(), opened.text));
+    }
+    (said, eras)
+}
+
+#[tokio::test]
 async fn era_04_a_configuration_serves_the_same_eras_at_every_launch() {
-    for wire in WIRES {
+    for wire in LEGACY_WIRES {
+        let is_sse = wire == Wire::Sse;
         for (args, eras) in [
-            (&["demo"][..], (true, true)),
+            (&["demo"][..], (!is_sse, true)),
             (&["demo", "--era", "modern"], (true, false)),
             (&["demo", "--era", "legacy"], (false, true)),
         ] {
+            if is_sse && !eras.1 {
+                // There is no such transport where no session is served.
+                let server = Client::start(Wire::Http, DATELINE, args).await;
+                let url = testkit::sse_url(server.program.as_ref().unwrap().url.as_deref().unwrap());
+                let answer = testkit::http(&url, "GET", &[("accept", "text/event-stream")], Vec::new()).await;
+                assert_eq!(answer.unwrap().status(), 404, "{args:?}");
+                continue;
+            }
             let mut launches = Vec::new();
             for _ in 0..3 {
-                let mut client = Client::start(wire, DATELINE, args).await;
-                let bare = ask(&mut client, &request("b", "tools/list", json!({})), &[]).await;
-                let discover = request("d", "server/discover", json!({"_meta": meta(MODERN)}));
-                let discover = ask_fitting(&mut client, &discover, &[]).await;
-                let handshake = json!({
-                    "protocolVersion": LEGACY[2],
-                    "capabilities": {},
-                    "clientInfo": {"name": "testkit", "version": "1"},
-                });
-                let initialize = ask(&mut client, &request("i", "initialize", handshake), &[]).await;
-                let served =
-                    (discover.message.get("result").is_some(), initialize.message.get("result").is_some());
+                let (said, served) = launched(wire, args).await;
                 assert_eq!(served, eras, "{wire:?} {args:?}: modern, legacy");
-                launches.push([bare, discover, initialize].map(|reply| (reply.status(), reply.text)));
+                launches.push(said);
             }
             assert!(launches.windows(2).all(|two| two[0] == two[1]), "{wire:?} {args:?}: {launches:#?}");
         }
@@ -506,7 +575,7 @@ pub(crate) fn haiku_topic() -> Value {
 
 #[tokio::test]
 async fn nothing_of_the_modern_era_reaches_a_legacy_client() {
-    for wire in WIRES {
+    for wire in LEGACY_WIRES {
         for revision in LEGACY {
             let (mut client, opened) = legacy(wire, revision, json!({})).await;
             let mut heard = vec![opened.message];

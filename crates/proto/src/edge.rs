@@ -97,6 +97,11 @@ impl Pipe {
         self.session.as_ref().map_or(Revision::LATEST_MODERN.rules(), Session::rules)
     }
 
+    /// How the rest of the pipe behaves, once a handshake has settled it.
+    pub fn settled(&self) -> Option<&'static Rules> {
+        self.session.as_ref().map(Session::rules)
+    }
+
     /// How many calls and listens are under way.
     pub fn in_flight(&self) -> usize {
         self.modern.len() + self.session.as_ref().map_or(0, Session::in_flight)

@@ -278,7 +278,9 @@ fn rows() -> BTreeSet<(&'static str, &'static str)> {
         if !seen.insert(std::ptr::from_ref(shape).addr()) {
             continue;
         }
-        rows.extend(shape.fields.iter().map(|f| (shape.name, f.name)));
+        // What no revision has is never made, only added.
+        let lives = shape.fields.iter().filter(|f| f.exists != Revisions::NONE);
+        rows.extend(lives.map(|f| (shape.name, f.name)));
         for field in shape.fields {
             match field.opens {
                 Opens::Nothing => {}

@@ -627,7 +627,7 @@ impl Server {
 
     async fn complete(&self, offer: &Offer, request: &Request) -> Result<Object, Rejection> {
         self.0.completions.check(&request.peer.principal)?;
-        let (completer, typed) = completer(offer, &request.params)?;
+        let (completer, typed) = completer(offer, request)?;
         let mut values = match completer {
             Some(completer) => caught(async move { Ok(completer(typed).await) })
                 .await
@@ -643,7 +643,8 @@ impl Server {
 }
 
 /// What completes the argument that is asked about, and what is known of it.
-fn completer(offer: &Offer, params: &Object) -> Result<(Option<Completer>, Typed), Rejection> {
+fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, Typed), Rejection> {
+    let params = &request.params;
     let wrong = |why: String| Rejection::Params(why);
     let part = |name: &str| {
         let object = params.get(name).and_then(|raw| raw.object().ok());
@@ -672,7 +673,10 @@ fn completer(offer: &Offer, params: &Object) -> Result<(Option<Completer>, Typed
         }
         _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
     };
-    let arguments = match params.get("context") {
+    // Where the revision has no such field it is one that nobody knows.
+    let field = request.method.row().params.field("context");
+    let exists = field.is_some_and(|field| field.exists.contains(request.peer.revision));
+    let arguments = match params.get("context").filter(|_| exists) {
         None => HashMap::new(),
         Some(context) => {
             let arguments = context.object().ok().map(|context| context.get("arguments").cloned());

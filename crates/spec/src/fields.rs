@@ -25,6 +25,8 @@ const CACHE_SCOPE: Field = req("cacheScope", MODERN);
 const ICONS: Field = opt("icons", R1125).opens(List(&ICON));
 const TASK: Field = opt("task", ONLY_1125).opens(Object(&TASK_METADATA));
 const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).opens(Object(&RELATED_TASK_METADATA));
+const LISTEN: Field = opt(meta::SUBSCRIPTION_ID, MODERN);
+const QUESTION_TOKEN: Field = opt(meta::PROGRESS_TOKEN, LEGACY);
 const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).opens(Object(&IMPLEMENTATION));
 
 const STRUCTURED_CONTENT: Field =
@@ -101,8 +103,26 @@ pub static REQUEST_META: Shape = Shape {
     ],
 };
 
+/// A key that is reserved for other places: here no revision has it.
+const fn elsewhere(key: &'static str) -> Field {
+    opt(key, Revisions::NONE)
+}
+
+const NO_VERSION: Field = elsewhere(meta::PROTOCOL_VERSION);
+const NO_CLIENT: Field = elsewhere(meta::CLIENT_INFO);
+const NO_CAPABILITIES: Field = elsewhere(meta::CLIENT_CAPABILITIES);
+const NO_LEVEL: Field = elsewhere(meta::LOG_LEVEL);
+const NO_SERVER: Field = elsewhere(meta::SERVER_INFO);
+const NO_LISTEN: Field = elsewhere(meta::SUBSCRIPTION_ID);
+
+/// These fields, and the keys that only a client's request has.
+macro_rules! unlike_requests {
+    ($($own:expr),*) => { &[$($own,)* NO_VERSION, NO_CLIENT, NO_CAPABILITIES, NO_LEVEL] };
+}
+
 /// `_meta` of a server's result.
-pub static RESULT_META: Shape = Shape { name: "ResultMetaObject", fields: &[SERVER_INFO, RELATED_TASK] };
+pub static RESULT_META: Shape =
+    Shape { name: "ResultMetaObject", fields: unlike_requests![SERVER_INFO, RELATED_TASK, NO_LISTEN] };
 
 /// `_meta` of the result that ends a `subscriptions/listen`.
 pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
@@ -112,14 +132,17 @@ pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
 
 /// `_meta` of a notification.
 pub static NOTIFICATION_META: Shape =
-    Shape { name: "NotificationMetaObject", fields: &[opt(meta::SUBSCRIPTION_ID, MODERN), RELATED_TASK] };
+    Shape { name: "NotificationMetaObject", fields: unlike_requests![LISTEN, RELATED_TASK, NO_SERVER] };
 
 /// `_meta` of a server's question: what identifies the peers of a modern request has no place here.
-pub static QUESTION_META: Shape =
-    Shape { name: "MetaObject", fields: &[opt(meta::PROGRESS_TOKEN, LEGACY), RELATED_TASK] };
+pub static QUESTION_META: Shape = Shape {
+    name: "MetaObject",
+    fields: unlike_requests![QUESTION_TOKEN, RELATED_TASK, NO_SERVER, NO_LISTEN],
+};
 
 /// `_meta` of a client's answer to a question.
-pub static ANSWER_META: Shape = Shape { name: "MetaObject", fields: &[RELATED_TASK] };
+pub static ANSWER_META: Shape =
+    Shape { name: "MetaObject", fields: unlike_requests![RELATED_TASK, NO_SERVER, NO_LISTEN] };
 
 /// The task that a message belongs to.
 pub static RELATED_TASK_METADATA: Shape =

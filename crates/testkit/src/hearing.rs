@@ -39,8 +39,18 @@ impl Hearing {
                 continue;
             }
             let own = message.get("params").and_then(by_meta);
-            self.met.extend(own);
-            self.asked.entry(id.to_string()).or_default().push((method.to_owned(), own));
+            own.into_iter().for_each(|own| self.meet(own));
+            // Some tests ask thousands of times under one id.
+            let asked = self.asked.entry(id.to_string()).or_default();
+            if !asked.iter().any(|(known, of)| known == method && *of == own) {
+                asked.push((method.to_owned(), own));
+            }
+        }
+    }
+
+    fn meet(&mut self, revision: Revision) {
+        if !self.met.contains(&revision) {
+            self.met.push(revision);
         }
     }
 
@@ -105,7 +115,7 @@ impl Hearing {
             let revisions = match (opens, agreed, own) {
                 (true, Some(agreed), _) => {
                     // The session speaks what the answer says, whatever was asked for.
-                    self.met.push(agreed);
+                    self.meet(agreed);
                     vec![agreed]
                 }
                 (true, None, _) => Revision::ALL.to_vec(),

@@ -343,6 +343,17 @@ impl Client {
 
     /// Opens a handshake session: `initialize` and `notifications/initialized`. Gives the reply to the former.
     pub async fn handshake(&mut self, revision: &'static str, capabilities: Value) -> Reply {
+        let reply = self.initialize(revision, capabilities).await;
+        let taken = self.notify("notifications/initialized", json!({})).await;
+        if matches!(self.link, Link::Http { .. }) {
+            // What is posted next has a connection of its own and might overtake it.
+            self.wait("that it is taken", |a| matches!(a, Arrival::End(of) if *of == taken)).await;
+        }
+        reply
+    }
+
+    /// The first half of a handshake: the server does not know yet that the client is ready.
+    pub async fn initialize(&mut self, revision: &'static str, capabilities: Value) -> Reply {
         let params = json!({
             "protocolVersion": revision,
             "capabilities": capabilities,
@@ -355,11 +366,6 @@ impl Client {
             self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
         }
         self.revision = Some(revision);
-        let taken = self.notify("notifications/initialized", json!({})).await;
-        if matches!(self.link, Link::Http { .. }) {
-            // What is posted next has a connection of its own and might overtake it.
-            self.wait("that it is taken", |a| matches!(a, Arrival::End(of) if *of == taken)).await;
-        }
         reply
     }
 

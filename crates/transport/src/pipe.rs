@@ -12,6 +12,7 @@ use proto::edge::{CallKey, Output, Pipe, Served};
 use proto::modern::server::Ending;
 use proto::wire::{Message, Unreadable};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
+use spec::Rules;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::StreamMap;
@@ -125,12 +126,9 @@ pub(crate) enum Incoming {
 pub(crate) trait Source {
     /// The next one; `None` at the end. Dropping the future loses nothing.
     fn next(&mut self) -> impl Future<Output = io::Result<Option<Incoming>>> + Send;
-}
 
-impl Source for mpsc::Receiver<Result<Message, Unreadable>> {
-    async fn next(&mut self) -> io::Result<Option<Incoming>> {
-        Ok(self.recv().await.map(Incoming::Read))
-    }
+    /// A handshake has settled how the rest of the pipe behaves.
+    fn settled(&mut self, _: &'static Rules) {}
 }
 
 /// Messages as lines.
@@ -215,6 +213,9 @@ impl Driver {
                     }
                     Some(Incoming::Read(read)) => {
                         let outputs = self.pipe.receive(read);
+                        if let Some(rules) = self.pipe.settled() {
+                            source.settled(rules);
+                        }
                         self.apply(outputs).await;
                     }
                 },

@@ -210,7 +210,9 @@ fn all_fields(found: &mut Vec<Entry>) {
 /// The fields of one type.
 fn members(kind: Kind, group: &str, shape: &'static Shape) -> impl Iterator<Item = Entry> {
     let words = carried_by(shape);
-    shape.fields.iter().map(move |field| Entry {
+    // A key that is reserved for other places is in no revision.
+    let lives = shape.fields.iter().filter(|field| field.exists != Revisions::NONE);
+    lives.map(move |field| Entry {
         kind,
         group: Some(group.to_owned()),
         name: field.name.to_owned(),

@@ -1,9 +1,11 @@
 //! Questions to a session, as requests on the stream of its call.
 
 use serde_json::{Value, json};
-use testkit::{Arrival, Client, Exchange, Wire, header};
+use spec::{Direction, Revision};
+use testkit::referee::judge;
+use testkit::{Arrival, Client, Exchange, LATEST_LEGACY, Wire, header};
 
-use super::{answer, asking_requests};
+use super::{answer, asking, asking_requests, conversation, local, several};
 use crate::legacy;
 use crate::msg::sessions;
 
@@ -149,7 +151,7 @@ fn check_question(asked: &Value, revision: &str) {
 }
 
 #[tokio::test]
-async fn a_session_is_never_asked_what_it_did_not_declare() {
+async fn life_06_a_session_is_never_asked_what_it_did_not_declare() {
     for (wire, revision) in sessions() {
         for declared in [json!({}), json!({"experimental": {}}), json!({"elicitation": {}})] {
             let (mut client, _) = legacy(wire, revision, declared.clone()).await;
@@ -269,5 +271,196 @@ async fn a_session_that_refuses_declines_or_cancels_is_heard() {
             .into_iter()
             .filter(|a| matches!(a, Arrival::Message(_, m, _) if m["id"] == id));
         assert_eq!(answers.count(), 0, "{wire:?} {revision}");
+    }
+}
+
+/// Whether a session of this revision that declared this may be asked a question of this kind, as the obligations and
+/// the pages have it.
+fn may_be_asked(revision: &str, declared: &Value, kind: &str) -> bool {
+    let has = |part: &str| declared.pointer(part).is_some_and(Value::is_object);
+    let newest = revision == LATEST_LEGACY;
+    match kind {
+        "form" if newest => has("/elicitation") && (has("/elicitation/form") || !has("/elicitation/url")),
+        "form" => has("/elicitation") && has_elicitation(revision),
+        "url" => newest && has("/elicitation/url"),
+        "sampling tools" | "tool choice" => newest && has("/sampling/tools"),
+        "context" if newest => has("/sampling/context"),
+        "sampling" | "context" => has("/sampling"),
+        _ => has("/roots"),
+    }
+}
+
+/// Calls a tool that asks one thing; gives the question, answered, or none where the call ended without one.
+async fn asked_by(client: &mut Client, wire: Wire, tool: &str) -> (Option<Value>, testkit::Reply) {
+    let id = client.id();
+    let exchange = client.begin_as(id.clone(), "tools/call", json!({"name": tool, "arguments": {}})).await;
+    let first = |a: &Arrival| {
+        matches!(a, Arrival::Message(of, m, _) if *of == exchange && m.get("id").is_some())
+            || matches!(a, Arrival::Message(_, m, _) if m["id"] == id)
+    };
+    let Arrival::Message(_, first, text) = client.wait("a question or the end", first).await else {
+        unreachable!()
+    };
+    if first.get("method").is_none() {
+        return (None, testkit::Reply { head: None, message: first, text, before: Vec::new() });
+    }
+    let result = match first["method"].as_str().unwrap() {
+        "elicitation/create" => json!({"action": "decline"}),
+        method => answer(method, &first["params"]),
+    };
+    respond(client, wire, &json!({"jsonrpc": "2.0", "id": first["id"], "result": result})).await;
+    let reply = client.reply(&id).await;
+    assert!(reply.before.is_empty(), "{tool}: nothing else comes before the answer: {:?}", reply.before);
+    (Some(first), reply)
+}
+
+#[tokio::test]
+async fn life_06_a_question_is_put_only_where_its_very_part_was_declared() {
+    let declarations = [
+        json!({}),
+        json!({"elicitation": {}}),
+        json!({"elicitation": {"form": {}}, "sampling": {"context": {}}}),
+        json!({"elicitation": {"url": {}}, "sampling": {}}),
+        json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}),
+        json!({"roots": {"listChanged": true}, "sampling": null}),
+        json!({"roots": true, "sampling": "yes", "elicitation": [], "experimental": {"sampling": {}}}),
+    ];
+    let kinds = ["form", "url", "sampling", "sampling tools", "tool choice", "context", "roots"];
+    for (wire, revision) in sessions() {
+        for declared in &declarations {
+            let mut client = local(wire, asking()).await;
+            client.handshake(revision, declared.clone()).await.result();
+            for kind in kinds {
+                let what = format!("{wire:?} {revision} {declared} {kind}");
+                let (question, reply) = asked_by(&mut client, wire, kind).await;
+                assert_eq!(
+                    question.is_some(),
+                    may_be_asked(revision, declared, kind),
+                    "{what}: {question:?}"
+                );
+                match question {
+                    Some(_) => assert_eq!(reply.result()["content"], json!([]), "{what}"),
+                    None => assert_eq!(reply.code(), -32600, "{what}: {}", reply.message),
+                }
+            }
+            let strays = client.leftovers();
+            assert!(
+                !strays.iter().any(|a| matches!(a, Arrival::Message(..))),
+                "{wire:?} {revision}: {strays:?}"
+            );
+        }
+    }
+}
+
+/// Asserts that the closed schema of the revision has nothing against a question.
+fn is_proper(question: &Value, revision: &str) {
+    let judged = judge(Revision::parse(revision).unwrap(), Direction::ToClient, question, None);
+    assert_eq!(judged, Ok(()), "{revision}: {question}");
+}
+
+/// The fields of the demo's form of choices as they are shown to one that knows no titles and no several values.
+fn simple_choices() -> Value {
+    let any = |values: &str| {
+        let hint = format!("Any of these, with commas between them: {values}");
+        json!({"type": "string", "description": hint})
+    };
+    json!({
+        "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
+        "titledSingle": {
+            "type": "string",
+            "enum": ["value1", "value2", "value3"],
+            "enumNames": ["First Option", "Second Option", "Third Option"],
+        },
+        "legacyEnum": {
+            "type": "string",
+            "enum": ["opt1", "opt2", "opt3"],
+            "enumNames": ["Option One", "Option Two", "Option Three"],
+        },
+        "untitledMulti": any("option1, option2, option3"),
+        "titledMulti": any("value1, value2, value3"),
+    })
+}
+
+#[tokio::test]
+async fn mrtr_12_forms_are_in_the_peer_s_own_form_and_so_is_what_the_handler_gets() {
+    for (wire, revision) in sessions() {
+        let what = format!("{wire:?} {revision}");
+        let (mut client, _) = legacy(wire, revision, json!({"elicitation": {}})).await;
+        if !has_elicitation(revision) {
+            let reply = client.call("test_elicitation_sep1330_enums", json!({})).await;
+            assert_eq!((reply.code(), reply.before.len()), (-32600, 0), "{what}: {}", reply.message);
+            continue;
+        }
+        let id = client.id();
+        let params = json!({"name": "test_elicitation_sep1330_enums", "arguments": {}});
+        let exchange = client.begin_as(id.clone(), "tools/call", params).await;
+        let asked = question(&mut client, exchange).await;
+        is_proper(&asked, revision);
+        let newest = revision == LATEST_LEGACY;
+        let mode = asked["params"].get("mode").cloned();
+        assert_eq!(mode, newest.then(|| json!("form")), "{what}");
+        let fields = &asked["params"]["requestedSchema"]["properties"];
+        let (several, titled) = if newest {
+            assert_eq!(
+                fields["titledSingle"]["oneOf"][1],
+                json!({"const": "value2", "title": "Second Option"})
+            );
+            assert_eq!(fields["titledMulti"]["items"]["anyOf"][0]["const"], "value1", "{what}: {fields}");
+            (json!(["option1", "option3"]), json!(["value2"]))
+        } else {
+            assert_eq!(fields, &simple_choices(), "{what}");
+            (json!("option1, option3"), json!("value2"))
+        };
+        let content = json!({"titledSingle": "value3", "untitledMulti": several, "titledMulti": titled});
+        let accepted = json!({"action": "accept", "content": content});
+        respond(&mut client, wire, &json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted})).await;
+        let given = json!({"titledSingle": "value3", "untitledMulti": ["option1", "option3"], "titledMulti": ["value2"]});
+        let said = format!("Elicitation completed: action=accept, content={given}");
+        assert_eq!(client.reply(&id).await.said(), said, "{what}");
+        // Nothing but a form is meant by an empty object.
+        let mut client = local(wire, asking()).await;
+        client.handshake(revision, json!({"elicitation": {}})).await.result();
+        let (question, reply) = asked_by(&mut client, wire, "url").await;
+        assert_eq!((question, reply.code()), (None, -32600), "{what}");
+        let (question, _) = asked_by(&mut client, wire, "form").await;
+        let question = question.unwrap();
+        is_proper(&question, revision);
+        assert_eq!(question["params"].get("mode").cloned(), newest.then(|| json!("form")), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn mrtr_12_a_model_s_messages_hold_several_blocks_and_tools_where_they_may() {
+    let message = |role: &str, content: Value| json!({"role": role, "content": content});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    for (wire, revision) in sessions() {
+        let newest = revision == LATEST_LEGACY;
+        for tools in [false, true] {
+            let mut client = local(wire, asking()).await;
+            let declared = if tools { json!({"sampling": {"tools": {}}}) } else { json!({"sampling": {}}) };
+            client.handshake(revision, declared).await.result();
+            let (question, _) = asked_by(&mut client, wire, "several").await;
+            let question = question.unwrap();
+            is_proper(&question, revision);
+            let audio = match revision {
+                "2024-11-05" => text("[audio audio/wav, about 3 bytes]"),
+                _ => json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}),
+            };
+            let mut due = several();
+            if !newest {
+                let one = message("user", text("one"));
+                due["messages"] = json!([one, message("user", audio), message("assistant", text("two"))]);
+            }
+            assert_eq!(question["params"], due, "{wire:?} {revision}");
+
+            let (question, reply) = asked_by(&mut client, wire, "conversation").await;
+            if newest && tools {
+                let question = question.unwrap();
+                is_proper(&question, revision);
+                assert_eq!(question["params"], conversation(), "{wire:?} {revision}");
+            } else {
+                assert_eq!((question, reply.code()), (None, -32600), "{wire:?} {revision} {tools}");
+            }
+        }
     }
 }

@@ -4,8 +4,8 @@ use dateline::{Resource, ResourceContents, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, Exchange, LEGACY, WIRES, Wire, header};
 
-use super::local;
-use crate::msg::{neighbour, response};
+use super::{local, locals};
+use crate::msg::{neighbour, response, sessions, speaking};
 use crate::{legacy, modern};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -295,6 +295,130 @@ async fn sessions_know_nothing_of_listens() {
             let (mut client, _) = legacy(wire, revision, json!({})).await;
             let reply = client.request("subscriptions/listen", json!({"notifications": {}})).await;
             assert_eq!(reply.code(), -32601, "{wire:?} {revision}");
+        }
+    }
+}
+
+/// A session that hears of what concerns no call, where that is: on the pipe or, over Streamable HTTP, on a stream that
+/// it opened.
+struct Listener {
+    client: Client,
+    own: Exchange,
+}
+
+impl Listener {
+    async fn of(client: Client, wire: Wire, revision: &'static str) -> Listener {
+        let mut client = speaking(client, revision, json!({})).await;
+        let own = if wire == Wire::Http {
+            let own = client.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+            assert_eq!(client.head(own).await.status, 200);
+            own
+        } else {
+            0
+        };
+        Listener { client, own }
+    }
+
+    /// Waits for this notification on the session's own stream.
+    async fn hears(&mut self, message: &Value) {
+        let own = self.own;
+        let told = |a: &Arrival| matches!(a, Arrival::Message(of, m, _) if *of == own && m == message);
+        self.client.wait(&message.to_string(), told).await;
+    }
+
+    async fn asks(&mut self, method: &str, uri: &str) {
+        let id = self.client.begin(method, json!({"uri": uri})).await;
+        assert_eq!(response(&mut self.client, &id).await["result"], json!({}));
+    }
+
+    /// Asserts that nothing came but what was waited for.
+    async fn heard_all(&mut self, what: &str) {
+        // What came before the answer is in the queue.
+        let id = self.client.begin("ping", json!({})).await;
+        response(&mut self.client, &id).await;
+        let strays = strays(&mut self.client);
+        assert!(strays.is_empty(), "{what}: {strays:?}");
+    }
+}
+
+fn updated(uri: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
+}
+
+#[tokio::test]
+async fn sub_05_updates_go_to_sessions_that_subscribed_until_they_unsubscribe() {
+    for (wire, revision) in sessions() {
+        let what = format!("{wire:?} {revision}");
+        let resource = |uri: &str| Resource::fixed(uri, ResourceContents::text(uri, "text/plain", "x"));
+        let server = Server::new("watched", "1").resource(resource("r:1")).resource(resource("r:2"));
+        let server = server.build().unwrap();
+        let mut both = Vec::new();
+        for client in locals(wire, server.clone(), 2).await {
+            both.push(Listener::of(client, wire, revision).await);
+        }
+        let [one, other] = &mut both[..] else { unreachable!() };
+        one.asks("resources/subscribe", "r:1").await;
+        // Twice is once.
+        one.asks("resources/subscribe", "r:1").await;
+        one.asks("resources/subscribe", "r:2").await;
+        other.asks("resources/subscribe", "r:2").await;
+        let touch = || ["r:3", "r:1", "r:2"].into_iter().for_each(|uri| server.resource_updated(uri));
+        for _ in 0..3 {
+            touch();
+            one.hears(&updated("r:1")).await;
+            one.hears(&updated("r:2")).await;
+            other.hears(&updated("r:2")).await;
+        }
+        // What is given up takes nothing along, of this session or another; what was not there cannot be.
+        for uri in ["r:1", "r:1", "r:3"] {
+            one.asks("resources/unsubscribe", uri).await;
+        }
+        for _ in 0..3 {
+            touch();
+            one.hears(&updated("r:2")).await;
+            other.hears(&updated("r:2")).await;
+        }
+        one.asks("resources/subscribe", "r:1").await;
+        other.asks("resources/unsubscribe", "r:2").await;
+        for _ in 0..3 {
+            touch();
+            one.hears(&updated("r:1")).await;
+            one.hears(&updated("r:2")).await;
+        }
+        for session in [one, other] {
+            session.heard_all(&what).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn sub_07_changed_lists_are_announced_to_every_session() {
+    for (wire, revision) in sessions() {
+        let prompt = dateline::Prompt::new("p", "P.", || async { dateline::Messages::new() });
+        let server = Server::new("changes", "1")
+            .tool(Tool::new("t", "T.", || async { "t" }))
+            .prompt(prompt)
+            .resource(Resource::fixed("R", ResourceContents::text("r:1", "text/plain", "one")))
+            .build()
+            .unwrap();
+        let mut both = Vec::new();
+        for client in locals(wire, server.clone(), 2).await {
+            both.push(Listener::of(client, wire, revision).await);
+        }
+        super::listening(&server, 2).await;
+        for _ in 0..2 {
+            server.resources_changed();
+            server.prompts_changed();
+            server.tools_changed();
+            for session in &mut both {
+                for list in ["tools", "prompts", "resources"] {
+                    let method = format!("notifications/{list}/list_changed");
+                    session.hears(&json!({"jsonrpc": "2.0", "method": method})).await;
+                }
+            }
+        }
+        for session in &mut both {
+            session.heard_all(&format!("{wire:?} {revision}")).await;
         }
     }
 }

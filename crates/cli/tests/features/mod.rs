@@ -3,12 +3,13 @@
 mod asked;
 mod cache;
 mod listens;
+mod named;
 mod rounds;
 mod tools;
 
 use std::sync::Arc;
 
-use dateline::{Http, Level, Limits, Object, Raw, Rejection, Revisions};
+use dateline::{Http, Level, Limits, Object, Raw, Rejection, Revisions, Server};
 use proto::edge::Served;
 use proto::{
     Answer, Ask, BoxFuture, Capabilities, Description, Event, Filter, Interim, Listening, Peer, Request,
@@ -20,21 +21,47 @@ use tokio::net::TcpListener;
 
 /// A client of a server in this process. On a pipe, a shell copies between its standard streams and a socket.
 pub(crate) async fn local(wire: Wire, service: impl proto::Service) -> Client {
-    if wire == Wire::Http {
+    locals(wire, service, 1).await.remove(0)
+}
+
+/// Clients of one server in this process.
+pub(crate) async fn locals(wire: Wire, service: impl proto::Service, count: usize) -> Vec<Client> {
+    let mut clients = Vec::with_capacity(count);
+    if wire != Wire::Stdio {
         let bound = Http::new(service).bind("127.0.0.1:0").await.unwrap();
-        let client = Client::connect(&bound.url());
+        let url = bound.url();
         tokio::spawn(bound.serve());
-        return client;
+        for _ in 0..count {
+            clients.push(Client::over(wire, &url).await);
+        }
+        return clients;
     }
     let served = Served { service: Arc::new(service), revisions: Revisions::ALL, limits: Limits::default() };
+    let served = Arc::new(served);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     tokio::spawn(async move {
-        let (reader, writer) = listener.accept().await.unwrap().0.into_split();
-        let _ = transport::serve_pipe(reader, writer, Arc::new(served), transport::CancellationToken::new())
-            .await;
+        for _ in 0..count {
+            let (reader, writer) = listener.accept().await.unwrap().0.into_split();
+            let (served, until) = (Arc::clone(&served), transport::CancellationToken::new());
+            tokio::spawn(async move { transport::serve_pipe(reader, writer, served, until).await });
+        }
     });
-    Client::pipe("bash", &["-c", "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3", &port])
+    for _ in 0..count {
+        let copy = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
+        clients.push(Client::pipe("bash", &["-c", copy, &port]));
+    }
+    clients
+}
+
+/// Waits until so many listens of a server run: that of a session begins once it is told that the client is ready.
+pub(crate) async fn listening(server: &Server, count: usize) {
+    let running = async {
+        while server.listeners() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(testkit::PATIENCE, running).await.expect("the listens begin");
 }
 
 /// A service that is no [`Server`]: the edges alone see to what goes out.
@@ -44,7 +71,7 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    fn new(
+    pub(crate) fn new(
         capabilities: &[Capability],
         answer: fn(Request) -> BoxFuture<'static, Result<Answer, Rejection>>,
     ) -> Custom {
@@ -118,13 +145,13 @@ fn asking() -> Custom {
                 let name = request.params.string("name").unwrap_or_default();
                 return Ok(Answer::InputRequired(interim(&name)));
             }
-            let hints = json!({"ttlMs": 60_000, "cacheScope": "public"});
-            let (name, content) = match request.method {
-                Method::ResourcesRead => ("contents", json!([{"uri": "demo://asks", "text": "told"}])),
-                Method::PromptsGet => ("messages", json!([])),
-                _ => ("content", json!([])),
+            let told = json!([{"uri": "demo://asks", "text": "told"}]);
+            let result = match request.method {
+                Method::ResourcesRead => json!({"ttlMs": 60_000, "cacheScope": "public", "contents": told}),
+                Method::PromptsGet => json!({"messages": []}),
+                _ => json!({"content": []}),
             };
-            Ok(Answer::Complete(Object::of(&hints).with(name, Raw::of(&content))))
+            Ok(Answer::Complete(Object::of(&result)))
         })
     })
 }
@@ -148,6 +175,8 @@ fn interim(kind: &str) -> Interim {
         "context" => {
             (Question::Sample, json!({"messages": text, "maxTokens": 1, "includeContext": "allServers"}))
         }
+        "several" => (Question::Sample, several()),
+        "conversation" => (Question::Sample, conversation()),
         "roots" => (Question::ListRoots, json!({})),
         _ => (
             Question::Elicit,
@@ -155,6 +184,29 @@ fn interim(kind: &str) -> Interim {
         ),
     };
     Interim { questions: vec![("q".into(), Ask { question, params: Object::of(&params) })], state: None }
+}
+
+/// A question to a model with a message of several blocks.
+fn several() -> Value {
+    let blocks =
+        json!([{"type": "text", "text": "one"}, {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}]);
+    json!({"messages": [
+        {"role": "user", "content": blocks},
+        {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
+    ], "maxTokens": 1})
+}
+
+/// A question to a model that has used a tool, and may again.
+fn conversation() -> Value {
+    let used = json!([{"type": "tool_use", "id": "u", "name": "t", "input": {"n": 1.5}}]);
+    let given = json!([{"type": "text", "text": "42"}]);
+    let given = json!([{"type": "tool_result", "toolUseId": "u", "content": given, "isError": false}]);
+    json!({
+        "messages": [{"role": "assistant", "content": used}, {"role": "user", "content": given}],
+        "maxTokens": 1,
+        "tools": [{"name": "t", "inputSchema": {"type": "object"}}],
+        "toolChoice": {"mode": "auto"},
+    })
 }
 
 fn form(field: &str, kind: &str) -> Value {
@@ -182,12 +234,12 @@ fn asking_requests() -> Vec<(&'static str, Value)> {
 }
 
 /// All that a client can declare.
-fn everything() -> Value {
+pub(crate) fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}})
 }
 
 /// What a client's user, model or editor answers to a question.
-fn answer(method: &str, params: &Value) -> Value {
+pub(crate) fn answer(method: &str, params: &Value) -> Value {
     match method {
         "elicitation/create" => {
             let fields = params["requestedSchema"]["properties"].as_object().unwrap();
@@ -215,7 +267,7 @@ fn answers(interim: &Value) -> Value {
 }
 
 /// The params of the next round.
-fn retry(params: &Value, interim: &Value) -> Value {
+pub(crate) fn retry(params: &Value, interim: &Value) -> Value {
     let mut params = params.clone();
     params["inputResponses"] = answers(interim);
     if let Some(state) = interim.get("requestState") {

@@ -74,13 +74,13 @@ async fn tool_02_input_that_does_not_fit_the_schema_has_the_form_of_the_revision
 
 #[tokio::test]
 async fn res_03_a_resource_that_does_not_exist_never_yields_empty_contents() {
-    // Without a name there is no header that holds it.
     let absent = [
         "demo://nothing",
         "demo://welcome/",
         "DEMO://welcome",
         "test://template/1/2/data",
         "test://template//",
+        "x:",
     ];
     for wire in WIRES {
         let mut client = modern(wire).await;

@@ -39,7 +39,7 @@ const MEMBERS: &str = concat!(
 );
 
 #[tokio::test]
-async fn params_reach_an_upstream_to_the_byte() {
+async fn msg_08_params_reach_an_upstream_to_the_byte() {
     let servers =
         [("old", scripted(&["--tools", "old"])), ("new", scripted(&["--tools", "new", "--era", "modern"]))];
     for mut peer in peers(&servers, json!({})).await {
@@ -59,7 +59,7 @@ async fn params_reach_an_upstream_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_result_reaches_a_client_to_the_byte_where_its_revision_has_it() {
+async fn msg_08_a_result_reaches_a_client_to_the_byte_where_its_revision_has_it() {
     let blocks = r#"[{"type":"text","text":"caf\u00e9\/","vendor":1.0},{"type":"hologram","depth":1e400}]"#;
     let vendor = r#""vendor":{ "big":9007199254740993,"f":1.0}"#;
     let structured = r#""structuredContent":{"n":1e400,"f":1.0}"#;
@@ -85,7 +85,7 @@ async fn a_result_reaches_a_client_to_the_byte_where_its_revision_has_it() {
 }
 
 #[tokio::test]
-async fn a_tool_s_definition_reaches_a_client_to_the_byte_where_its_revision_has_it() {
+async fn msg_08_a_tool_s_definition_reaches_a_client_to_the_byte_where_its_revision_has_it() {
     let schema = r#""inputSchema":{"type":"object", "properties":{"n":{"type":"number","maximum":1e400,"multipleOf":1.0}}}"#;
     let vendor = r#""x-vendor":{ "big":9007199254740993,"f":1.0}"#;
     let execution = r#""execution":{"taskSupport":"optional","vendor":1.0}"#;
@@ -107,6 +107,66 @@ async fn a_tool_s_definition_reaches_a_client_to_the_byte_where_its_revision_has
             assert!(
                 text.contains(&definition("from-old")) && text.contains(&definition("from-new")),
                 "{label}"
+            );
+        }
+    }
+}
+
+const RELATED: &str = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
+const FREE: &str = r#""vendor.example/key":{ "n":1.0},"traceparent":"00-\u0061""#;
+
+/// The names of the members of a `_meta` that its protocol reserves, without their common beginning.
+fn reserved(meta: &Value) -> Vec<&str> {
+    let keys = meta.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let mut keys: Vec<&str> = keys.filter_map(|key| key.strip_prefix("io.modelcontextprotocol/")).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[tokio::test]
+async fn msg_05_each_hop_has_its_own_reserved_keys_and_the_others_pass_both_ways() {
+    let own = r#""io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/subscriptionId":7"#;
+    let mut servers = scripts().to_vec();
+    servers.push(("mid", scripted(&["--name", "mid", "--revision", "2025-06-18"])));
+    for mut peer in peers(&servers, json!({})).await {
+        for side in ["old", "mid", "new"] {
+            let label = format!("{} to {side}", peer.label);
+            let members = format!(r#""name":"{side}_line","arguments":{{}},"#);
+            let given = format!(r#""progressToken":"p",{RELATED},{FREE}"#);
+            let text = raw(&mut peer.client, "tools/call", &format!("{side}_line"), &members, &given).await;
+            let response: Value = serde_json::from_str(&text).unwrap();
+            let line = response["result"]["content"][0]["text"].as_str().unwrap_or(&text);
+            assert!(line.contains(FREE), "{label}: {line}");
+            let got: Value = serde_json::from_str(line).unwrap();
+            let meta = &got["params"]["_meta"];
+            let due: &[&str] = match side {
+                "old" => &["related-task"],
+                "mid" => &[],
+                _ => &["clientCapabilities", "clientInfo", "protocolVersion"],
+            };
+            // Without a session a level is a request's; a session has one from its beginning.
+            let mut found = reserved(meta);
+            found.retain(|key| *key != "logLevel");
+            assert_eq!(found, due, "{label}: {line}");
+            assert!(meta["progressToken"].is_u64(), "{label}: a token of this hop: {line}");
+
+            let kind = if side == "new" { r#""resultType":"complete","# } else { "" };
+            let result = format!(r#"{{{kind}"content":[],"_meta":{{{own},{RELATED},{FREE}}}}}"#);
+            let tool = format!("{side}_raw");
+            let members = format!(r#""name":"{tool}","arguments":{},"#, json!({"result": result}));
+            let text = raw(&mut peer.client, "tools/call", &tool, &members, "").await;
+            assert!(text.contains(FREE), "{label}: {text}");
+            let response: Value = serde_json::from_str(&text).unwrap();
+            let meta = &response["result"]["_meta"];
+            let due: &[&str] = match peer.revision {
+                MODERN => &["serverInfo"],
+                LATEST_LEGACY => &["related-task"],
+                _ => &[],
+            };
+            assert_eq!(reserved(meta), due, "{label}: {text}");
+            assert_ne!(
+                meta["io.modelcontextprotocol/serverInfo"]["name"], "x",
+                "{label}: the gateway answers"
             );
         }
     }

@@ -12,6 +12,7 @@ async fn prox_01_a_cancelled_notification_ends_the_right_call_upstream_by_the_up
         (Wire::Stdio, LATEST_LEGACY),
         (Wire::Stdio, "2024-11-05"),
         (Wire::Http, LATEST_LEGACY),
+        (Wire::Http, "2025-06-18"),
         (Wire::Http, "2025-03-26"),
     ] {
         let mut client = through(wire, &scripts(), revision, json!({})).await;

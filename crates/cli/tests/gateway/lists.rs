@@ -116,6 +116,30 @@ async fn page_04_a_list_in_several_pages_is_walked_to_its_end() {
 }
 
 #[tokio::test]
+async fn page_04_a_list_in_several_pages_stays_whole_when_it_is_read_again() {
+    let servers = [
+        ("old", scripted(&["--tools", "a,b,grow,c", "--pages", "p2,p3"])),
+        ("new", scripted(&["--tools", "d,e,f", "--pages", "x,y", "--era", "modern"])),
+    ];
+    for revision in ERAS {
+        let mut client = through(Wire::Http, &servers, revision, json!({})).await;
+        let before = listed(&mut client, "tools", "name").await;
+        assert_eq!(before, ["a", "b", "grow", "c", "d", "e", "f"], "{revision}");
+        super::watch(&mut client, &[]).await;
+        client.begin("tools/call", json!({"name": "grow", "arguments": {"name": "later"}})).await;
+        let grown = ["a", "b", "grow", "c", "later", "d", "e", "f"];
+        // One may still be under way that tells of the start.
+        while listed(&mut client, "tools", "name").await != grown {
+            client.next("notifications/tools/list_changed").await;
+        }
+        assert_eq!(listed(&mut client, "tools", "name").await, grown, "{revision}");
+        for tool in ["b", "c", "f", "later"] {
+            assert!(say(&mut client, tool, json!({})).await.contains(tool), "{revision} {tool}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn page_04_a_cursor_that_does_not_advance_ends_that_list_and_nothing_else() {
     let servers = [
         ("stuck", scripted(&["--tools", "a,b,seen", "--pages", "again,again"])),

@@ -1,22 +1,24 @@
 //! Upstreams that misbehave.
 
 use serde_json::{Value, json};
-use testkit::{Arrival, Client, LATEST_LEGACY, MODERN, PATIENCE, WIRES, Wire};
+use testkit::matrix::REVISIONS;
+use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, PATIENCE, WIRES, Wire};
 
 use super::{
-    ERAS, SIDES, another, hold, listed, say, scripted, scripts, signal, through, through_at_once, watch,
+    Config, ERAS, SIDES, another, behind, hold, listed, of, say, scripted, scripts, shown, signal, through,
+    through_at_once, watch,
 };
 
-/// Asserts that each of these servers offers the tool of its name, and that it works, to clients of both eras.
+/// Asserts that each of these servers offers the tool of its name, and that it works, to clients of every revision.
 async fn all_work(servers: &[(&str, Value)]) {
-    let mut modern = through(Wire::Http, servers, MODERN, json!({})).await;
-    let mut legacy = another(&modern, LATEST_LEGACY, json!({})).await;
+    let modern = through(Wire::Http, servers, MODERN, json!({})).await;
     let wanted: Vec<&str> = servers.iter().map(|(name, _)| *name).collect();
-    for client in [&mut modern, &mut legacy] {
-        assert_eq!(listed(client, "tools", "name").await, wanted);
+    for revision in LEGACY.into_iter().chain([MODERN]) {
+        let mut client = another(&modern, revision, json!({})).await;
+        assert_eq!(listed(&mut client, "tools", "name").await, wanted, "{revision}");
         for name in &wanted {
-            let line = say(client, name, json!({"to": name})).await;
-            assert!(line.contains(&format!(r#""arguments":{{"to":"{name}"}}"#)), "{name}: {line}");
+            let line = say(&mut client, name, json!({"to": name})).await;
+            assert!(line.contains(&format!(r#""arguments":{{"to":"{name}"}}"#)), "{revision} {name}: {line}");
         }
     }
 }
@@ -99,7 +101,8 @@ async fn a_server_that_ends_at_anything_but_initialize_is_started_again_without_
 async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
     servers.push(("absent", json!({"command": "/nonexistent/program"})));
-    for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
+    let pipes = ERAS.map(|revision| (Wire::Stdio, revision));
+    for (wire, revision) in pipes.into_iter().chain(REVISIONS.map(|revision| (Wire::Http, revision))) {
         let mut client = through_at_once(wire, &servers, revision, json!({})).await;
         assert_eq!(listed(&mut client, "tools", "name").await, ["sound"], "{wire:?} {revision}");
         assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{wire:?} {revision}");
@@ -114,10 +117,56 @@ async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
 #[tokio::test]
 async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
-    let mut client = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
-    let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut client, "tools", "name"));
+    let mut first = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
+    let lists = tokio::time::timeout(PATIENCE / 2, listed(&mut first, "tools", "name"));
     assert_eq!(lists.await.expect("the others are listed in time"), ["sound"]);
-    assert!(say(&mut client, "sound", json!({})).await.contains("sound"));
+    for revision in REVISIONS {
+        let mut client = another(&first, revision, json!({})).await;
+        assert!(say(&mut client, "sound", json!({})).await.contains("sound"), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn prox_01_prox_13_a_call_that_takes_too_long_ends_and_is_cancelled_upstream() {
+    let servers: serde_json::Map<String, Value> =
+        scripts().into_iter().map(|(name, server)| (name.to_owned(), server)).collect();
+    let own = json!({"old": {"callTimeoutSeconds": 1}, "new": {"callTimeoutSeconds": 1}});
+    let config = json!({"mcpServers": servers, "dateline": {"servers": own}});
+    let config = Config::text(&config.to_string());
+    let mut first = behind(Wire::Http, &config, MODERN, json!({})).await;
+    super::settle(&mut first).await;
+    let mut clients = Vec::new();
+    for revision in REVISIONS {
+        let mut client = another(&first, revision, json!({})).await;
+        for side in SIDES {
+            // What is held up here is not felt there.
+            let call = json!({"name": format!("{side}_hold"), "arguments": {"who": revision}});
+            client.begin_as(json!(format!("{side} {revision}")), "tools/call", call).await;
+            assert!(
+                say(&mut client, &format!("{side}_line"), json!({})).await.contains("tools/call"),
+                "{revision}"
+            );
+        }
+        clients.push((revision, client));
+    }
+    for (revision, client) in &mut clients {
+        for side in SIDES {
+            let reply = client.reply(&json!(format!("{side} {revision}"))).await;
+            let why = reply.error()["message"].as_str().unwrap();
+            assert_eq!(reply.code(), -32603, "{side} {revision}: {why}");
+            assert!(why.contains("did not answer within 1 s"), "{side} {revision}: {why}");
+        }
+    }
+    for side in SIDES {
+        let all = json!({"method": "notifications/cancelled", "count": REVISIONS.len()});
+        let cancelled = shown(&mut first, &format!("{side}_await_line"), all).await;
+        let calls = shown(&mut first, &format!("{side}_seen"), json!({"method": "tools/call"})).await;
+        for revision in REVISIONS {
+            let id = &of(&calls, revision)["id"];
+            let times = cancelled.iter().filter(|c| c["params"]["requestId"] == *id).count();
+            assert_eq!(times, 1, "{side} {revision}: {cancelled:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -162,7 +211,8 @@ async fn again(client: &mut Client, side: &str, killed: &str) -> String {
 
 #[tokio::test]
 async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
-    for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY), (Wire::Http, MODERN)] {
+    let over_http = [MODERN, LEGACY[0], LEGACY[1], LEGACY[2]].map(|revision| (Wire::Http, revision));
+    for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY)].into_iter().chain(over_http) {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
         listed(&mut client, "tools", "name").await;
         let listen = watch(&mut client, &[]).await.listen;

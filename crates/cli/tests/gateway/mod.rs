@@ -103,7 +103,11 @@ async fn through_at_once(
     revision: &'static str,
     capabilities: Value,
 ) -> Client {
-    let config = Config::new(servers);
+    behind(wire, &Config::new(servers), revision, capabilities).await
+}
+
+/// A client of a gateway with this configuration.
+async fn behind(wire: Wire, config: &Config, revision: &'static str, capabilities: Value) -> Client {
     let mut client = match wire {
         Wire::Stdio => Client::pipe(DATELINE, &["stdio", "--config", config.path()]),
         Wire::Http | Wire::Sse => {

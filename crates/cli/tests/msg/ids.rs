@@ -1,12 +1,16 @@
 //! Ids, and the notifications that have none.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use dateline::{Server, Tool};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use testkit::{Arrival, MODERN, Wire, header};
+use tokio::sync::Barrier;
 
-use super::{client, everywhere, is_alive, quick, refusal, send_as};
+use super::{client, everywhere, is_alive, quick, refusal, send_as, speaking};
+use crate::features::locals;
 use crate::stdio::id_of_unreadable;
 
 #[tokio::test]
@@ -57,7 +61,7 @@ async fn msg_01_an_id_of_null_or_a_fraction_is_refused_and_others_come_back_exac
 }
 
 #[tokio::test]
-async fn an_id_in_flight_is_not_taken_twice_and_both_are_answered() {
+async fn msg_02_an_id_in_flight_is_not_taken_twice_and_both_are_answered() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
         let mut params = quick(200);
@@ -85,6 +89,67 @@ async fn an_id_in_flight_is_not_taken_twice_and_both_are_answered() {
         // Once it is answered, the id is free.
         client.begin_as(json!("twin"), "tools/call", quick(1)).await;
         assert_eq!(client.reply(&json!("twin")).await.said(), "counted down from 1", "{wire:?} {revision}");
+    }
+}
+
+/// A tool that waits until there are as many calls of it as there is room for.
+fn meeting(calls: usize) -> Server {
+    let meeting = Arc::new(Barrier::new(calls));
+    let meet = move || {
+        let meeting = Arc::clone(&meeting);
+        async move {
+            meeting.wait().await;
+            "met"
+        }
+    };
+    Server::new("meeting", "1").tool(Tool::new("meet", "Waits for others.", meet)).build().unwrap()
+}
+
+#[tokio::test]
+async fn msg_02_sessions_of_one_server_may_use_the_same_ids_at_the_same_time() {
+    for (wire, revision) in everywhere() {
+        let mut clients = Vec::new();
+        for client in locals(wire, meeting(4), 3).await {
+            clients.push(speaking(client, revision, json!({})).await);
+        }
+        for round in 0..2 {
+            let ids = [json!(7), json!("7"), json!("seven")];
+            let id = &ids[round];
+            for client in &mut clients {
+                let meet = json!({"name": "meet", "arguments": {}});
+                client.begin_as(id.clone(), "tools/call", meet.clone()).await;
+                if (wire, revision) != (Wire::Http, MODERN) {
+                    // Within a session it is taken; one that is written in another way is another id.
+                    client.begin_as(id.clone(), "tools/call", meet).await;
+                    let refused = client.reply(id).await;
+                    assert_eq!(refused.code(), -32600, "{wire:?} {revision}: {}", refused.message);
+                    let other = &ids[1 - round];
+                    client.begin_as(other.clone(), "tools/list", json!({})).await;
+                    client.reply(other).await.result();
+                }
+            }
+            let last = clients[0].begin("tools/call", json!({"name": "meet", "arguments": {}})).await;
+            assert_eq!(clients[0].reply(&last).await.said(), "met", "{wire:?} {revision}");
+            for client in &mut clients {
+                assert_eq!(client.reply(id).await.said(), "met", "{wire:?} {revision}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn msg_03_the_error_to_what_could_not_be_parsed_has_the_id_of_the_revision() {
+    for (wire, revision) in everywhere() {
+        let mut client = client(wire, revision, json!({})).await;
+        let headers: &[_] = if revision == MODERN { &[("mcp-protocol-version", MODERN)] } else { &[] };
+        let call = r#"{"jsonrpc":"2.0","id":"unread","method":"tools/list","params":{}"#;
+        for text in [call, "{", "rubbish", r#"{"jsonrpc":"2.0","id":7,"method":"ping"}}"#, r#"{"id":01}"#] {
+            let exchange = client.send_text(text, headers).await;
+            let (_, error) = refusal(&mut client, wire, exchange).await;
+            assert_eq!(error["error"]["code"], -32700, "{wire:?} {revision} {text}: {error}");
+            assert_eq!(error.get("id").cloned(), id_of_unreadable(revision), "{wire:?} {revision} {text}");
+            is_alive(&mut client, text).await;
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod cancellation;
 mod codes;
+mod forms;
 mod ids;
 mod lists;
+mod metas;
 mod pings;
 mod progress;
 mod wrong;
@@ -103,7 +105,7 @@ async fn cancelled(client: &mut Client, ids: &[Value]) {
     tokio::time::timeout(PATIENCE, noted).await.expect("the cancelled call stops, and it alone");
 }
 
-fn quick(from: u32) -> Value {
+pub(crate) fn quick(from: u32) -> Value {
     json!({"name": "countdown", "arguments": {"from": from, "intervalMs": 1}})
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Arrival, Client, MODERN, WIRES, Wire, header};
 
 use super::{cancel, cancelled, client, everywhere, is_alive, quick, response, sessions, speaking};
-use crate::features::local;
+use crate::features::{local, locals};
 use crate::{long_countdown, modern};
 
 /// The progress notifications of a call, checked: the token is the one given, the value always grows.
@@ -240,5 +240,53 @@ async fn log_03_a_modern_request_gets_the_log_messages_that_it_asks_for_and_no_o
                 assert!(reply.before.is_empty(), "{wire:?} {method} {level}");
             }
         }
+    }
+}
+
+/// The levels of the log messages that a call of the service that logs brings.
+async fn logged(client: &mut Client) -> Vec<String> {
+    let reply = client.call("log", json!({})).await;
+    let sent = reply.notifications("notifications/message");
+    sent.iter().map(|m| m["params"]["level"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn log_02_a_level_is_kept_for_its_own_session_and_filters_what_is_sent() {
+    for (wire, revision) in sessions() {
+        let mut clients = Vec::new();
+        for client in locals(wire, crate::features::logging(true), 2).await {
+            clients.push(speaking(client, revision, json!({})).await);
+        }
+        let [one, other] = &mut clients[..] else { unreachable!() };
+        // Until it says anything a session hears what is no noise.
+        assert_eq!(logged(one).await, LEVELS[1..], "{wire:?} {revision}");
+        for (at, level) in LEVELS.iter().enumerate() {
+            one.request("logging/setLevel", json!({"level": level})).await.result();
+            let opposite = LEVELS.len() - 1 - at;
+            other.request("logging/setLevel", json!({"level": LEVELS[opposite]})).await.result();
+            for _ in 0..2 {
+                assert_eq!(logged(one).await, LEVELS[at..], "{wire:?} {revision}: {level}");
+                assert_eq!(logged(other).await, LEVELS[opposite..], "{wire:?} {revision}: not {level}");
+            }
+        }
+        // What is no level changes none.
+        for wrong in [
+            json!({"level": "loud"}),
+            json!({"level": "INFO"}),
+            json!({"level": ""}),
+            json!({"level": 1}),
+            json!({"level": null}),
+            json!({"level": ["info"]}),
+            json!({}),
+            json!({"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}),
+        ] {
+            let reply = one.request("logging/setLevel", wrong.clone()).await;
+            assert_eq!(reply.code(), -32602, "{wire:?} {revision} {wrong}");
+        }
+        assert_eq!(logged(one).await, LEVELS[7..], "{wire:?} {revision}");
+        // A level that stands in a request is that of another era.
+        let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
+        let reply = one.request("tools/call", json!({"name": "log", "_meta": meta})).await;
+        assert_eq!(reply.before.len(), 1, "{wire:?} {revision}: {:?}", reply.before);
     }
 }

@@ -1,9 +1,11 @@
 //! What is not as it should be: rubbish, wrong types, unknown fields, odd numbers.
 
+use dateline::{Cx, Error, Messages, Prompt, Rate, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, WIRES, Wire};
 
 use super::{client, everywhere, is_alive, is_of, refusal, sessions, speaking};
+use crate::features::local;
 use crate::stdio::{id_of_unreadable, rubbish};
 use crate::{DATELINE, legacy, modern};
 
@@ -82,6 +84,26 @@ fn due(message: &Value) -> Due {
     }
 }
 
+fn completion() -> Value {
+    let reference = json!({"type": "ref/prompt", "name": "haiku"});
+    json!({"ref": reference, "argument": {"name": "topic", "value": "r"}, "context": {"arguments": {"a": "b"}}})
+}
+
+/// A server that completes as often as it is asked to: a demo does not.
+fn tireless() -> Server {
+    let echo = |cx: Cx| async move {
+        let arguments: Value = cx.arguments().read()?;
+        Ok::<_, Error>(arguments["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
+    Server::new("tireless", "1")
+        .completions_rate(Rate::per_second(1_000_000))
+        .tool(Tool::new("echo", "Says what you say.", echo).input(&json!({"type": "object"})))
+        .prompt(haiku.argument("topic", "What about.", true).choices("topic", ["rain"]))
+        .build()
+        .unwrap()
+}
+
 /// Valid messages of every method that answers at once.
 fn valid(revision: &str) -> Vec<Value> {
     let request = |method: &str, params: Value| {
@@ -95,7 +117,6 @@ fn valid(revision: &str) -> Vec<Value> {
         }
         message
     };
-    let reference = json!({"type": "ref/prompt", "name": "haiku"});
     let mut all = vec![
         request("tools/list", json!({"cursor": "x"})),
         request(
@@ -104,10 +125,7 @@ fn valid(revision: &str) -> Vec<Value> {
         ),
         request("prompts/get", json!({"name": "haiku", "arguments": {"topic": "rain"}})),
         request("resources/read", json!({"uri": "demo://welcome"})),
-        request(
-            "completion/complete",
-            json!({"ref": reference, "argument": {"name": "topic", "value": "r"}, "context": {"arguments": {"a": "b"}}}),
-        ),
+        request("completion/complete", completion()),
     ];
     if revision == MODERN {
         let answer = json!({"user_name": {"action": "accept", "content": {"name": "Ada"}}});
@@ -159,16 +177,21 @@ async fn a_field_of_the_wrong_type_ends_its_own_message_alone_over_http() {
 
 async fn wrong_types(wire: Wire) {
     for revision in LEGACY.into_iter().chain([MODERN]) {
-        let mut client = client(wire, revision, json!({})).await;
-        for message in valid(revision) {
-            for mutant in mutants(&message) {
-                suffer(&mut client, wire, revision, &mutant).await;
+        let demo = client(wire, revision, json!({})).await;
+        let tireless = speaking(local(wire, tireless()).await, revision, json!({})).await;
+        let (completing, others): (Vec<_>, Vec<_>) =
+            valid(revision).into_iter().partition(|message| message["method"] == "completion/complete");
+        for (mut client, messages) in [(demo, others), (tireless, completing)] {
+            for message in messages {
+                for mutant in mutants(&message) {
+                    suffer(&mut client, wire, revision, &mutant).await;
+                }
             }
+            let left = client.leftovers();
+            let strays: Vec<_> =
+                left.iter().filter(|a| matches!(a, Arrival::Message(..) | Arrival::Rubbish(..))).collect();
+            assert!(strays.is_empty(), "{wire:?} {revision}: {strays:?}");
         }
-        let left = client.leftovers();
-        let strays: Vec<_> =
-            left.iter().filter(|a| matches!(a, Arrival::Message(..) | Arrival::Rubbish(..))).collect();
-        assert!(strays.is_empty(), "{wire:?} {revision}: {strays:?}");
     }
 }
 
@@ -216,7 +239,7 @@ async fn suffer_before(client: &mut Client, wire: Wire, message: &Value) -> Opti
 }
 
 #[tokio::test]
-async fn unknown_fields_are_ignored_and_numbers_keep_their_form() {
+async fn msg_08_unknown_fields_are_ignored_and_numbers_keep_their_form() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
         let meta = match revision {
@@ -235,13 +258,16 @@ async fn unknown_fields_are_ignored_and_numbers_keep_their_form() {
         let text = format!(
             r#"{{"vendor":[1e400],"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"execution":{{"x":1.0}},"name":"test_custom_header","task":null,"arguments":{arguments},"_meta":{meta}}},"z":null}}"#
         );
-        client.send_text(&text, headers).await;
-        let reply = client.reply(&json!(1)).await;
-        assert_eq!(
-            reply.said(),
-            arguments,
-            "{wire:?} {revision}: the handler gets what was sent, to the byte"
-        );
+        // The one has numbers that this client's own reader does not take.
+        for text in [&text, &text.replace("1e400", "1e4")] {
+            client.send_text(text, headers).await;
+            let reply = client.reply(&json!(1)).await;
+            assert_eq!(
+                reply.said(),
+                arguments,
+                "{wire:?} {revision}: the handler gets what was sent, to the byte"
+            );
+        }
     }
 }
 

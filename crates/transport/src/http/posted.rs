@@ -3,7 +3,8 @@
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::io;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use axum::body::Body;
 use axum::extract::{OriginalUri, State};
@@ -12,13 +13,13 @@ use futures_util::stream;
 use http::{Method as Verb, Request, Response, StatusCode, Uri};
 use proto::edge::{self, Served};
 use proto::wire::{self, Message, Unreadable};
-use spec::{Revision, Revisions, header as name};
+use spec::{Revision, Revisions, Rules, header as name};
 use tokio::sync::mpsc;
 
 use super::legacy::session_id;
 use super::respond::event_stream;
 use super::{App, Refusal, accepted, door, principal, read};
-use crate::pipe::drive;
+use crate::pipe::{Incoming, Source, drive};
 use crate::{BACKLOG, sse};
 
 /// What the last segment of the stream's path is replaced by in that of the messages.
@@ -30,7 +31,29 @@ pub(crate) fn message_path(stream: &str) -> String {
     format!("{folder}/{MESSAGE}")
 }
 
-type Posts = mpsc::Sender<Result<Message, Unreadable>>;
+/// The way into a session.
+#[derive(Clone)]
+pub(crate) struct Posts {
+    messages: mpsc::Sender<Result<Message, Unreadable>>,
+    /// How its revision behaves, once one was agreed on.
+    rules: Arc<OnceLock<&'static Rules>>,
+}
+
+/// The other end of it.
+struct Posted {
+    messages: mpsc::Receiver<Result<Message, Unreadable>>,
+    rules: Arc<OnceLock<&'static Rules>>,
+}
+
+impl Source for Posted {
+    async fn next(&mut self) -> io::Result<Option<Incoming>> {
+        Ok(self.messages.recv().await.map(Incoming::Read))
+    }
+
+    fn settled(&mut self, rules: &'static Rules) {
+        let _ = self.rules.set(rules);
+    }
+}
 
 /// The open streams, by the id of the session that each is.
 pub(crate) type Sessions = HashMap<String, Posts>;
@@ -70,7 +93,10 @@ fn open(app: &Arc<App>, path: &str, request: &Request<Body>) -> Result<Response<
     }
     let unavailable = |why: &str| Refusal::plain(StatusCode::SERVICE_UNAVAILABLE, why);
     let id = session_id().ok_or_else(|| unavailable("no session id could be made"))?;
-    let (posts, source) = mpsc::channel(BACKLOG);
+    let (messages, queue) = mpsc::channel(BACKLOG);
+    let rules = Arc::new(OnceLock::new());
+    let source = Posted { messages: queue, rules: Arc::clone(&rules) };
+    let posts = Posts { messages, rules };
     {
         let mut sessions = app.posted.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= app.options.sessions {
@@ -139,11 +165,12 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Result<Response<Body>, 
     let message = wire::read(read(body, app).await?, &app.served.limits);
     if let Err(error @ Unreadable::Parse(_)) = &message {
         let version = parts.headers.get(name::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
-        let rules = version.and_then(Revision::parse).unwrap_or(Revision::UNNAMED).rules();
+        let named = || version.and_then(Revision::parse).unwrap_or(Revision::UNNAMED).rules();
+        let rules = posts.rules.get().copied().unwrap_or_else(named);
         let body = edge::unreadable(error, rules).unwrap_or_default();
         return Err(Refusal { status: StatusCode::BAD_REQUEST, body, allow: None });
     }
     // Who sends faster than the machine works waits; it fails where the stream has just ended.
-    posts.send(message).await.map_err(|_| unknown())?;
+    posts.messages.send(message).await.map_err(|_| unknown())?;
     Ok(accepted())
 }
