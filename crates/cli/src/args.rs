@@ -173,6 +173,10 @@ pub(crate) struct Listen {
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// An origin, such as https://app.example, whose pages may call from a browser beside this address's own; can be
+    /// repeated.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = transport::http::origin)]
+    pub(crate) allow_origins: Vec<String>,
     /// Largest message that is taken, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_message: usize,

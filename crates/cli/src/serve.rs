@@ -226,7 +226,8 @@ impl Listening {
             match Place::read(place) {
                 Place::Http(address) => {
                     allowed(address, listen)?;
-                    let mut options = HttpOptions::default();
+                    let mut options =
+                        HttpOptions { origins: listen.allow_origins.clone(), ..HttpOptions::default() };
                     if !is_loopback(address) {
                         options.hosts = None;
                     }
