@@ -214,7 +214,7 @@ fn answers(interim: &Value) -> Value {
 }
 
 /// The params of the next round.
-fn retry(params: &Value, interim: &Value) -> Value {
+pub(crate) fn retry(params: &Value, interim: &Value) -> Value {
     let mut params = params.clone();
     params["inputResponses"] = answers(interim);
     if let Some(state) = interim.get("requestState") {
