@@ -14,6 +14,7 @@ mod meta;
 mod msg;
 mod program;
 mod revisions;
+mod sockets;
 mod stdio;
 
 use serde_json::{Value, json};

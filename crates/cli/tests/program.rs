@@ -33,7 +33,9 @@ fn dateline(args: &[&str]) -> Command {
 }
 
 async fn finish(mut command: Command) -> Run {
-    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _heard = testkit::Heard::from(&child);
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
     let output = output.expect("the program ends in time").unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }

@@ -76,6 +76,15 @@ class Server:
         self.walked = []  # (list, cursor)
         self.subscribed = set()
         self.listens = {}  # id of a listen: its filter
+        heard = os.environ.get("DATELINE_HEARD")
+        path = "%s-%d-%d" % (heard, os.getppid(), os.getpid())
+        self.heard = open(path, "a", encoding="utf-8") if heard else None
+
+    def note(self, text, said):
+        """Writes down what was read or asked, for the referee."""
+        if self.heard:
+            revision = MODERN if self.modern else self.args.revision
+            print(json.dumps({"said": said, "revision": revision, "text": text}), file=self.heard, flush=True)
 
     # What goes out.
 
@@ -92,6 +101,8 @@ class Server:
         self.out.flush()
 
     def send(self, **members):
+        if "method" in members and "id" in members:
+            self.note(json.dumps(members), True)
         self.write(json.dumps({"jsonrpc": "2.0", **members}, ensure_ascii=False))
 
     def result(self, id, result, **hints):
@@ -119,6 +130,7 @@ class Server:
         first = True
         for line in sys.stdin.buffer:
             line = line.decode().rstrip("\r\n")
+            self.note(line, False)
             message = json.loads(line)
             method = message.get("method")
             if first and self.args.exit_unless_initialize and method != "initialize":

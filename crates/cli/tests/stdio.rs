@@ -24,6 +24,7 @@ struct Bytes {
     /// All output so far.
     seen: Vec<u8>,
     observer: Observer,
+    hearing: testkit::Hearing,
 }
 
 impl Bytes {
@@ -44,7 +45,8 @@ impl Bytes {
         let output = BufReader::new(child.stdout.take().unwrap());
         let log = tokio::spawn(all(child.stderr.take().unwrap()));
         let observer = Observer::new(Wire::Stdio, Between::Nothing);
-        Bytes { child, input, output, log, seen: Vec::new(), observer }
+        let hearing = testkit::Hearing::new(spec::Direction::ToClient);
+        Bytes { child, input, output, log, seen: Vec::new(), observer, hearing }
     }
 
     /// A demo, with a session of this revision unless it is the modern one.
@@ -67,6 +69,10 @@ impl Bytes {
 
     async fn write(&mut self, bytes: &[u8]) {
         self.observer.sent(0, bytes, &[], None);
+        // Bytes that are no message ask nothing.
+        for line in bytes.split(|byte| *byte == b'\n') {
+            self.hearing.asks(&serde_json::from_slice(line).unwrap_or_default());
+        }
         let input = self.input.as_mut().unwrap();
         timeout(PATIENCE, input.write_all(bytes)).await.expect("the input is read in time").unwrap();
     }
@@ -83,6 +89,7 @@ impl Bytes {
         let line = &self.seen[start..];
         let message: Value = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)));
         self.observer.came(&Arrival::Message(0, message.clone(), String::new()), None);
+        self.hearing.hear(&message, None, None).unwrap();
         message
     }
 
@@ -99,8 +106,13 @@ impl Bytes {
     /// Closes the input; gives all that was written to the output, and to stderr, until the program ended.
     async fn end(mut self) -> (Vec<u8>, String) {
         drop(self.input.take());
+        let start = self.seen.len();
         let rest = timeout(PATIENCE, self.output.read_to_end(&mut self.seen)).await;
         rest.expect("the output ends").unwrap();
+        for line in self.seen[start..].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let message = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)));
+            self.hearing.hear(&message, None, None).unwrap();
+        }
         let status = timeout(PATIENCE, self.child.wait()).await.expect("the program ends").unwrap();
         assert_eq!(status.code(), Some(0));
         (self.seen, self.log.await.unwrap())

@@ -1,20 +1,24 @@
 //! A tool that asks before it acts. The same code asks a client of every revision that can be asked; run it with
 //! an address as its argument to serve HTTP.
 
-use dateline::{Args, Cx, Elicited, Http, Result, Server, Tool};
-use serde_json::json;
+use dateline::{Args, Cx, Form, Http, Result, Server, Tool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct File {
     name: String,
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Confirmation {
+    sure: bool,
+}
+
 async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
-    let form = json!({"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]});
+    let form = Form::<Confirmation>::new(format!("Delete {}?", file.name));
     // On the first round this ends the call with the question; with the answer it starts again and comes through.
-    let answer = cx.elicit("sure", &format!("Delete {}?", file.name), &form).await?;
-    Ok(match answer {
-        Elicited::Accepted(form) if form["sure"] == true => format!("{} would be gone now", file.name),
+    let filled = cx.elicit("sure", form).await?.accepted();
+    Ok(match filled {
+        Some(Confirmation { sure: true }) => format!("{} would be gone now", file.name),
         _ => format!("{} stays", file.name),
     })
 }

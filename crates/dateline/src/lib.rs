@@ -1,34 +1,147 @@
-//! Write a Model Context Protocol server once; every client of every revision is served.
+//! Write a Model Context Protocol server once; every client of every revision is served, on stdio, Streamable HTTP and
+//! HTTP+SSE.
+//!
+//! # A server in five minutes
+//!
+//! ```sh
+//! cargo new greeter && cd greeter
+//! cargo add dateline schemars serde --features serde/derive
+//! cargo add tokio --features macros,rt-multi-thread
+//! ```
+//!
+//! In `src/main.rs`, one function and what to call it:
 //!
 //! ```no_run
-//! use dateline::{Server, Tool, Args};
+//! use dateline::{Args, Server, Tool};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Who { name: String }
+//! struct Who {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! async fn greet(Args(who): Args<Who>) -> String {
+//!     format!("Hello, {}!", who.name)
+//! }
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let greet = |Args(who): Args<Who>| async move { format!("Hello, {}!", who.name) };
-//!     let server = Server::new("hello", "1.0.0").tool(Tool::new("greet", "Greets someone.", greet)).build()?;
+//!     let server = Server::new("greeter", "1.0.0").tool(Tool::new("greet", "Greets someone.", greet)).build()?;
 //!     dateline::stdio(server).await?;
 //!     Ok(())
 //! }
 //! ```
 //!
-//! A handler is an async function. What it takes says what it needs ([`Args`] for its arguments, [`Cx`] for
-//! progress, logs and questions), what it returns becomes the result ([`Reply`]), and errors go out by `?`.
-//! It knows nothing of revisions: [`Cx::elicit`] asks a client of 2025-06-18 by a request on the call's stream,
-//! and one of 2026-07-28 by an *input required* result, from the same line of code.
+//! Any client that launches commands can use it now: `{"command": "greeter"}`. The program `dateline` shows that it
+//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. For HTTP, the last lines become
 //!
-//! Serve it with [`stdio`] or [`Http`], or mount [`Http::router`] in an [`axum`] application.
+//! ```no_run
+//! # use dateline::{Http, Server};
+//! # async fn serve(server: Server) -> Result<(), Box<dyn std::error::Error>> {
+//! let bound = Http::new(server).bind("127.0.0.1:4401").await?;
+//! eprintln!("serving {}", bound.url());
+//! bound.serve().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Handlers
+//!
+//! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
+//! as a type, [`Vars`] for the variables of a resource's URI, [`Cx`] for progress, logs and questions. What it returns
+//! becomes the answer (see [`Reply`]), and errors go out by `?`. State is what it holds, as in any program.
+//!
+//! ```
+//! use dateline::{Args, Cx, Json, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Vars};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Order {
+//!     what: String,
+//!     #[schemars(range(min = 1, max = 9))]
+//!     count: u8,
+//! }
+//!
+//! #[derive(serde::Serialize, schemars::JsonSchema)]
+//! struct Price {
+//!     cents: u32,
+//! }
+//!
+//! // The type of the result becomes the tool's output schema.
+//! async fn price(Args(order): Args<Order>, cx: Cx) -> Result<Json<Price>> {
+//!     cx.progress(1.0, Some(2.0), Some("asking the shop")).await;
+//!     let each: u32 = if order.what == "tea" { 250 } else { "300".parse()? };
+//!     Ok(Json(Price { cents: each * u32::from(order.count) }))
+//! }
+//!
+//! # fn main() -> std::result::Result<(), String> {
+//! let server = Server::new("shop", "1.0.0")
+//!     .tool(Tool::new("price", "Says what an order costs.", price))
+//!     // The fields of the arguments' type are the prompt's arguments.
+//!     .prompt(Prompt::new("advise", "Asks what to order.", |Args(order): Args<Order>| async move {
+//!         format!("Is {} the right number of {}?", order.count, order.what)
+//!     }))
+//!     .resource(Resource::new("shop://hours", "Opening hours", || async { "9 to 5" }))
+//!     .template(ResourceTemplate::new("shop://goods/{name}", "Goods", |vars: Vars| async move {
+//!         (vars.get("name") == "tea").then(|| "Green tea, 100 g".to_owned())
+//!     }))
+//!     .build()?;
+//! # let _ = server;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Questions
+//!
+//! [`Cx::elicit`] asks the user, [`Cx::sample`] the client's model, [`Cx::list_roots`] for its directories. The same line
+//! sends a request on the call's stream to a client of 2025-06-18, and an *input required* result to one of 2026-07-28,
+//! which may answer another process.
+//!
+//! ```
+//! use dateline::{Args, Cx, Elicited, Form, Result};
+//!
+//! # #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! # struct File { name: String }
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Confirmation {
+//!     /// Really?
+//!     sure: bool,
+//! }
+//!
+//! async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
+//!     let form = Form::<Confirmation>::new(format!("Delete {}?", file.name));
+//!     match cx.elicit("sure", form).await? {
+//!         Elicited::Accepted(Confirmation { sure: true }) => Ok(format!("deleted {}", file.name)),
+//!         // That the user said no is an answer, not an error.
+//!         _ => Ok(format!("kept {}", file.name)),
+//!     }
+//! }
+//! ```
+//!
+//! **What stands before a question runs again with its answer.** Asking ends the function with an error that `?` passes
+//! on; once the answer is there, it is called anew, finds the answer at the same place and goes on. So nothing waits for
+//! an answer that may not come, and any process that shares the sealing key ([`Builder::keys`]) can go on. Do what must
+//! happen once behind the last question. Several things are asked at once with [`Cx::together`]. A client that cannot
+//! be asked gets an error that says what is missing, unless the function has another way ([`Error::is_unasked`]).
+//!
+//! # While it runs
+//!
+//! A [`Server`] is a handle: [`Server::add_tool`], [`Server::remove_resource`] and the like change what is offered,
+//! [`Server::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
+//! dropped; [`Cx::cancellation`] reaches what it started elsewhere.
+//!
+//! # Where to go from here
+//!
+//! The [examples](https://github.com/dateline-mcp/dateline/tree/main/crates/dateline/examples), each under 80 lines: a
+//! first server, one that serves files, one that asks, live resources, a counter mounted in an axum application, tools
+//! from JSON. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
 
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, wire::Limits};
 pub use server::{
-    Args, Builder, Content, Cx, Elicited, Error, FromCall, Handler, Json, Messages, Prompt, Rate, Reply,
-    Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server, Template, Tool, ToolResult, Typed,
-    Vars, seal,
+    Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
+    Messages, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server,
+    Template, Together, Tool, ToolResult, Typed, Vars, Visit, seal,
 };
-pub use spec::{Era, Revision, Revisions};
+pub use spec::{Era, Method, Revision, Revisions};
 pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 

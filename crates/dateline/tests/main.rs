@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod sessions;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dateline::{Args, Http, HttpOptions, Json, Limits, Server, Tool};
 use serde_json::json;
-use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, Program};
+use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, Program, Wire};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// A compiled example.
@@ -54,6 +56,67 @@ async fn asking_asks_in_the_way_of_each_era() {
     assert_eq!(question["params"]["message"], "Delete a.txt?");
     legacy.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}), &[]).await;
     assert_eq!(legacy.reply(&id).await.said(), "a.txt stays");
+}
+
+#[tokio::test]
+async fn live_tells_of_notes_that_come_change_and_go() {
+    let mut modern = Client::pipe(&example("live"), &[]);
+    let filter = json!({"resourcesListChanged": true, "resourceSubscriptions": ["board://a"]});
+    modern.begin("subscriptions/listen", json!({"notifications": filter})).await;
+    modern.next("notifications/subscriptions/acknowledged").await;
+    let listed = modern.request("resources/list", json!({})).await;
+    assert_eq!(listed.result()["resources"], json!([]));
+    assert_eq!(modern.call("pin", json!({"name": "a", "text": "one"})).await.said(), "pinned board://a");
+    modern.next("notifications/resources/list_changed").await;
+    let read = modern.request("resources/read", json!({"uri": "board://a"})).await;
+    assert_eq!(read.result()["contents"][0]["text"], "one");
+    assert_eq!(modern.call("pin", json!({"name": "a", "text": "two"})).await.said(), "changed board://a");
+    assert_eq!(modern.next("notifications/resources/updated").await["params"]["uri"], "board://a");
+    assert_eq!(modern.call("pin", json!({"name": "a"})).await.said(), "taken off");
+    modern.next("notifications/resources/list_changed").await;
+    assert_eq!(modern.request("resources/read", json!({"uri": "board://a"})).await.code(), -32602);
+
+    let mut legacy = Client::pipe(&example("live"), &[]);
+    legacy.handshake(LATEST_LEGACY, json!({})).await;
+    legacy.call("pin", json!({"name": "b", "text": "one"})).await;
+    legacy.next("notifications/resources/list_changed").await;
+    legacy.request("resources/subscribe", json!({"uri": "board://b"})).await.result();
+    legacy.call("pin", json!({"name": "b", "text": "two"})).await;
+    assert_eq!(legacy.next("notifications/resources/updated").await["params"]["uri"], "board://b");
+    assert!(legacy.call("pin", json!({"name": "b c"})).await.result()["isError"] == true);
+}
+
+#[tokio::test]
+async fn mounted_serves_an_application_and_its_tool_from_one_state() {
+    let program = Program::http(&example("mounted"), &["127.0.0.1:0"]).await;
+    let url = program.url.as_deref().unwrap();
+    let mut modern = Client::connect(url);
+    assert_eq!(modern.call("count", json!({"by": 5})).await.result()["structuredContent"]["count"], 5);
+    let mut legacy = Client::over(Wire::Sse, url).await;
+    legacy.handshake(LEGACY[0], json!({})).await;
+    assert_eq!(legacy.call("count", json!({"by": -2})).await.said(), r#"{"count":3}"#);
+    let page = testkit::http(&url.replace("/mcp", "/"), "GET", &[], Vec::new()).await.unwrap();
+    let page = http_body_util::BodyExt::collect(page.into_body()).await.unwrap().to_bytes();
+    assert_eq!(&page[..], b"It stands at 3.\n");
+}
+
+#[tokio::test]
+async fn raw_passes_on_what_it_was_given_to_the_byte() {
+    let mut client = Client::pipe(&example("raw"), &[]);
+    let text = r#"{"value":[1.0,1e400,12345678901234567890123],"region":"eu"}"#;
+    let params = client.modern_params(json!({"name": "mirror", "arguments": "HERE"}));
+    let params = params.to_string().replace("\"HERE\"", text);
+    client.unjudged = true; // a number that no type here holds
+    client
+        .send_text(&format!(r#"{{"jsonrpc":"2.0","id":"m","method":"tools/call","params":{params}}}"#), &[])
+        .await;
+    let said = client
+        .wait("the answer", |a| matches!(a, Arrival::Rubbish(_, line) | Arrival::Message(_, _, line) if line.contains("\"m\"")))
+        .await;
+    let (Arrival::Rubbish(_, line) | Arrival::Message(_, _, line)) = said else { unreachable!() };
+    assert!(line.contains(&format!(r#""structuredContent":{text}"#)), "{line}");
+    let refused = client.call("mirror", json!({"region": "eu"})).await;
+    assert!(refused.said().contains("value"), "{}", refused.message);
 }
 
 /// Serves a server in this process; gives its URL.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dateline::{
-    Args, Content, Cx, Elicited, Error, Level, Messages, Prompt, Resource, ResourceContents,
-    ResourceTemplate, Result, Tool, ToolResult, Typed,
+    Args, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
+    ResourceTemplate, Result, Tool, ToolResult, Typed, Vars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -177,11 +177,19 @@ fn text_message(text: &str) -> Value {
 }
 
 /// What a user did with a form, in words.
-fn said(elicited: &Elicited) -> String {
+fn said(elicited: &Elicited<Value>) -> String {
     match elicited {
         Elicited::Accepted(content) => format!("action=accept, content={content}"),
-        Elicited::Declined => "action=decline".to_owned(),
-        Elicited::Cancelled => "action=cancel".to_owned(),
+        other => unsaid(other).to_owned(),
+    }
+}
+
+/// What a user did who did not fill a form in.
+fn unsaid<T>(elicited: &Elicited<T>) -> &'static str {
+    match elicited {
+        Elicited::Accepted(_) => "action=accept",
+        Elicited::Declined => "action=decline",
+        Elicited::Cancelled => "action=cancel",
     }
 }
 
@@ -200,7 +208,7 @@ fn legacy_questions(server: Step) -> Step {
                 },
                 "required": ["username", "email"],
             });
-            let elicited = cx.elicit("elicitation", &args.message, &form).await?;
+            let elicited = cx.elicit("elicitation", Form::raw(&args.message, form)).await?;
             Ok::<_, Error>(format!("User response: {}", said(&elicited)))
         }))
         .tool(Tool::new("test_elicitation_sep1034_defaults", "Asks with defaults.", |cx: Cx| async move {
@@ -215,7 +223,7 @@ fn legacy_questions(server: Step) -> Step {
                 },
                 "required": [],
             });
-            let elicited = cx.elicit("defaults", "Please review the defaults", &form).await?;
+            let elicited = cx.elicit("defaults", Form::raw("Please review the defaults", form)).await?;
             Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
         }))
         .tool(Tool::new("test_elicitation_sep1330_enums", "Asks for choices.", |cx: Cx| async move {
@@ -240,23 +248,31 @@ fn legacy_questions(server: Step) -> Step {
                 },
                 "required": [],
             });
-            let elicited = cx.elicit("enums", "Please choose", &form).await?;
+            let elicited = cx.elicit("enums", Form::raw("Please choose", form)).await?;
             Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
         }))
 }
 
-fn name_form() -> Value {
-    json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    name: String,
 }
 
-fn ok_form() -> Value {
-    json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+struct Sure {
+    ok: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Colour {
+    color: String,
 }
 
 async fn name_of(cx: &Cx, key: &str) -> Result<String> {
-    Ok(match cx.elicit(key, "What is your name?", &name_form()).await? {
-        Elicited::Accepted(content) => content["name"].as_str().unwrap_or_default().to_owned(),
-        other => said(&other),
+    Ok(match cx.elicit(key, Form::<Name>::new("What is your name?")).await? {
+        Elicited::Accepted(filled) => filled.name,
+        other => unsaid(&other).to_owned(),
     })
 }
 
@@ -285,7 +301,7 @@ fn questions(server: Step) -> Step {
             "test_input_required_result_request_state",
             "Keeps state while it asks.",
             |cx: Cx| async move {
-                cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+                cx.elicit("confirm", Form::<Sure>::new("Is that right?")).await?;
                 Ok::<_, Error>("state-ok")
             },
         ))
@@ -293,7 +309,7 @@ fn questions(server: Step) -> Step {
             "test_input_required_result_tampered_state",
             "Refuses changed state.",
             |cx: Cx| async move {
-                cx.elicit("confirm", "Is that right?", &ok_form()).await?;
+                cx.elicit("confirm", Form::<Sure>::new("Is that right?")).await?;
                 Ok::<_, Error>("state-ok")
             },
         ))
@@ -302,20 +318,24 @@ fn questions(server: Step) -> Step {
             "Asks three things at once.",
             |cx: Cx| async move {
                 let question = text_message("Write a greeting.");
-                let (name, greeting, roots) = futures_util::join!(
-                    name_of(&cx, "user_name"),
-                    cx.sample("greeting", &question),
-                    cx.list_roots("client_roots")
-                );
-                Ok::<_, Error>(format!("{}: {} ({} roots)", name?, greeting?.text(), roots?.len()))
+                let (name, greeting, roots) = cx
+                    .together((
+                        name_of(&cx, "user_name"),
+                        cx.sample("greeting", &question),
+                        cx.list_roots("client_roots"),
+                    ))
+                    .await?;
+                Ok::<_, Error>(format!("{name}: {} ({} roots)", greeting.text(), roots.len()))
             },
         ))
         .tool(Tool::new("test_input_required_result_multi_round", "Asks twice.", |cx: Cx| async move {
             let name = name_of(&cx, "step1").await?;
-            let color =
-                json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
-            let color = cx.elicit("step2", "What is your favourite colour?", &color).await?;
-            Ok::<_, Error>(format!("{name}: {}", said(&color)))
+            let color = cx.elicit("step2", Form::<Colour>::new("What is your favourite colour?")).await?;
+            let color = match &color {
+                Elicited::Accepted(filled) => &filled.color,
+                other => unsaid(other),
+            };
+            Ok::<_, Error>(format!("{name}: {color}"))
         }))
         .tool(Tool::new(
             "test_input_required_result_capabilities",
@@ -356,9 +376,9 @@ fn resources(server: Step) -> Step {
                 .with("description", "Sends an update when touch_resource names it."),
         )
         .template(
-            ResourceTemplate::new("test://template/{id}/data", "Template", |vars, _| async move {
+            ResourceTemplate::new("test://template/{id}/data", "Template", |vars: Vars| async move {
                 let data = json!({"id": vars.get("id"), "templateTest": true, "data": format!("Data for ID: {}", vars.get("id"))});
-                Ok(Some(vec![ResourceContents::text(&vars.uri, "application/json", data.to_string())]))
+                data.to_string()
             })
             .with("description", "Data by id.")
             .with("mimeType", "application/json")
@@ -370,39 +390,68 @@ fn resources(server: Step) -> Step {
 
 fn prompts(server: Step) -> Step {
     server
-        .prompt(Prompt::new("test_simple_prompt", "A prompt without arguments.", |_, _| async {
-            Ok(Messages::new().user("This is a simple prompt for testing."))
+        .prompt(Prompt::new("test_simple_prompt", "A prompt without arguments.", || async {
+            "This is a simple prompt for testing."
         }))
         .prompt(
-            Prompt::new("test_prompt_with_arguments", "A prompt with two arguments.", |arguments, _| async move {
-                let value = |name: &str| arguments.get(name).cloned().unwrap_or_default();
-                Ok(Messages::new()
-                    .user(format!("Prompt with arguments: arg1='{}', arg2='{}'", value("arg1"), value("arg2"))))
-            })
-            .argument("arg1", "First test argument", true)
-            .choices(["test", "testing", "tested"])
-            .argument("arg2", "Second test argument", true)
-            .complete(|typed: Typed| async move {
+            Prompt::new(
+                "test_prompt_with_arguments",
+                "A prompt with two arguments.",
+                |Args(two): Args<TwoArguments>| async move {
+                    format!("Prompt with arguments: arg1='{}', arg2='{}'", two.arg1, two.arg2)
+                },
+            )
+            .choices("arg1", ["test", "testing", "tested"])
+            .complete("arg2", |typed: Typed| async move {
                 // It goes with the first one, where the client says what that is.
                 let first = typed.argument("arg1").unwrap_or("any");
                 typed.rank((1..=120).map(|n| format!("{first}-{n}")))
             }),
         )
-        .prompt(
-            Prompt::new("test_prompt_with_embedded_resource", "A prompt with a resource in it.", |arguments, _| async move {
-                let uri = arguments.get("resourceUri").cloned().unwrap_or_default();
-                Ok(Messages::new()
-                    .user(Content::resource(ResourceContents::text(&uri, "text/plain", "Embedded resource content for testing.")))
-                    .user("Please process the embedded resource above."))
-            })
-            .argument("resourceUri", "URI of the resource to embed", true),
-        )
-        .prompt(Prompt::new("test_prompt_with_image", "A prompt with an image in it.", |_, _| async {
-            Ok(Messages::new().user(Content::image(PNG, "image/png")).user("Please analyze the image above."))
+        .prompt(Prompt::new(
+            "test_prompt_with_embedded_resource",
+            "A prompt with a resource in it.",
+            |Args(embedded): Args<Embedded>| async move {
+                let said = "Embedded resource content for testing.";
+                let contents = ResourceContents::text(&embedded.uri, "text/plain", said);
+                Messages::new()
+                    .user(Content::resource(contents))
+                    .user("Please process the embedded resource above.")
+            },
+        ))
+        .prompt(Prompt::new("test_prompt_with_image", "A prompt with an image in it.", || async {
+            Messages::new().user(Content::image(PNG, "image/png")).user("Please analyze the image above.")
         }))
-        .prompt(Prompt::new("test_input_required_result_prompt", "A prompt that asks first.", |_, cx| async move {
-            let form = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
-            let context = cx.elicit("user_context", "What context should the prompt use?", &form).await?;
-            Ok(Messages::new().user(format!("Use this context: {}", said(&context))))
-        }))
+        .prompt(Prompt::new(
+            "test_input_required_result_prompt",
+            "A prompt that asks first.",
+            |cx: Cx| async move {
+                let form = Form::<Context>::new("What context should the prompt use?");
+                let context = match cx.elicit("user_context", form).await? {
+                    Elicited::Accepted(filled) => filled.context,
+                    other => unsaid(&other).to_owned(),
+                };
+                Ok::<_, Error>(format!("Use this context: {context}"))
+            },
+        ))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct TwoArguments {
+    /// First test argument
+    arg1: String,
+    /// Second test argument
+    arg2: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Embedded {
+    /// URI of the resource to embed
+    #[serde(rename = "resourceUri")]
+    uri: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Context {
+    context: String,
 }

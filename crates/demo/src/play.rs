@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dateline::{Args, Content, Cx, Error, Json, Messages, Prompt, Resource, ResourceContents, Result, Tool};
+use dateline::{Args, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, json};
@@ -54,6 +54,12 @@ struct Query {
     #[schemars(with = "String")]
     region: Option<String>,
     query: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Haiku {
+    /// What it is about.
+    topic: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -137,12 +143,10 @@ pub(crate) fn add(server: Step) -> Step {
             .with("description", "A word of welcome."),
         )
         .prompt(
-            Prompt::new("haiku", "Asks for a haiku.", |arguments, _| async move {
-                let topic = arguments.get("topic").cloned().unwrap_or_default();
-                Ok(Messages::new().user(Content::text(format!("Write a haiku about {topic}."))))
+            Prompt::new("haiku", "Asks for a haiku.", |Args(haiku): Args<Haiku>| async move {
+                format!("Write a haiku about {}.", haiku.topic)
             })
-            .argument("topic", "What it is about.", true)
-            .choices(["rain", "rust", "revisions", "the date line"]),
+            .choices("topic", ["rain", "rust", "revisions", "the date line"]),
         )
 }
 

@@ -197,5 +197,6 @@ fn describe(instructions: Option<String>) -> Description {
         capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
         instructions,
         hint: CacheHint { ttl: Duration::ZERO, public: true },
+        methods: Vec::new(),
     }
 }

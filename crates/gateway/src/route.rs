@@ -93,14 +93,17 @@ impl Gateway {
             _ => &catalog.templates,
         };
         let hint = CacheHint { ttl: Duration::ZERO, public: true };
-        server::page(entries.iter(), request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+        let placed = (1..).zip(entries.iter());
+        server::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     /// Says in the logs of a list whose entries are not in it.
     async fn miss(&self, upstream: &Upstream, request: &Request) {
         let why = match upstream.state() {
             State::Starting => "it is still starting".to_owned(),
-            State::Down(why) | State::Failed(why) => why,
+            // Why is for the user of this machine; others could learn from it how to attack.
+            State::Down(why) | State::Failed(why) if request.peer.principal == Principal::local() => why,
+            State::Down(_) | State::Failed(_) => "it is not running".to_owned(),
             State::Up | State::Idle => return,
         };
         let said =

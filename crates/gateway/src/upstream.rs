@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt, stream};
 use proto::{BoxStream, Change, Filter, Peer, Raw, Rejection, Service, list_all};
 use spec::{Capability, Method, Revision};
 use tokio::sync::{Notify, watch};
@@ -217,12 +217,11 @@ impl Upstream {
             State::Starting | State::Idle => {
                 Err(Rejection::Internal(format!("the server {name} is still starting")))
             }
-            State::Down(why) => Err(Rejection::Internal(format!(
-                "the server {name} is not running, and is tried again: {why}"
-            ))),
-            State::Failed(why) => {
-                Err(Rejection::Internal(format!("the server {name} is not running: {why}")))
+            // Why is for whoever runs it: `dateline status` says so.
+            State::Down(_) => {
+                Err(Rejection::Internal(format!("the server {name} is not running, and is tried again")))
             }
+            State::Failed(_) => Err(Rejection::Internal(format!("the server {name} is not running"))),
         }
     }
 
@@ -318,8 +317,14 @@ impl Upstream {
         let complain = |why: &str| {
             self.logs.warn(&self.options.name, &format!("dateline: {} cannot be read: {why}", method.wire()));
         };
-        let entries = match tokio::time::timeout(LISTING, list_all(method, service)).await {
-            _ if !offered => Vec::new(),
+        let asking = async {
+            match offered {
+                true => list_all(method, service).await,
+                // It may not even answer.
+                false => Ok(Vec::new()),
+            }
+        };
+        let entries = match tokio::time::timeout(LISTING, asking).await {
             Ok(Ok(entries)) => entries,
             Ok(Err(Rejection::Passed { code, .. })) if code == spec::Code::MethodNotFound.number() => {
                 Vec::new()
@@ -493,8 +498,10 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
     };
     let mut changes = None;
     if filter != Filter::default() {
-        match first.service.listen(filter, Peer::ours()).await {
-            Ok(listening) => changes = Some(listening.changes),
+        match first.service.listen(filter.clone(), Peer::ours()).await {
+            Ok(listening) => {
+                changes = Some(watch_on(Arc::clone(&first.service), filter, listening.changes));
+            }
             Err(why) => {
                 upstream
                     .logs
@@ -522,7 +529,7 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
     tokio::pin!(gone);
     let mut look = tokio::time::interval((upstream.options.pool.idle / 4).max(Duration::from_millis(50)));
     loop {
-        let change = tokio::select! {
+        let (told, change) = tokio::select! {
             why = &mut gone => return End::Gone(why),
             change = next(&mut changes) => change,
             _ = look.tick() => {
@@ -535,28 +542,74 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> End {
                 continue;
             }
         };
-        match change {
-            None => changes = None,
-            Some(change) => {
-                let methods: &[Method] = match change {
-                    Change::Tools => &[Method::ToolsList],
-                    Change::Prompts => &[Method::PromptsList],
-                    Change::Resources => &[Method::ResourcesList, Method::ResourcesTemplatesList],
-                    Change::Resource(_) => continue,
-                };
-                for method in methods {
-                    upstream.read(*method, &*first.service).await;
-                }
-                gateway.merge();
-                gateway.tell(&change);
+        let methods: &[Method] = match change {
+            Change::Tools => &[Method::ToolsList],
+            Change::Prompts => &[Method::PromptsList],
+            Change::Resources => &[Method::ResourcesList, Method::ResourcesTemplatesList],
+            // What was missed may have been any of them.
+            Change::Behind => &LISTS,
+            Change::Resource(_) => continue,
+        };
+        let mut changed = told;
+        for method in methods {
+            changed |= upstream.read(*method, &*first.service).await;
+        }
+        if changed {
+            gateway.merge();
+            match change {
+                Change::Behind => gateway.changed(),
+                change => gateway.tell(&change),
             }
         }
     }
 }
 
-async fn next(changes: &mut Option<BoxStream<Change>>) -> Option<Change> {
-    match changes {
-        Some(changes) => changes.next().await,
+/// What changes at a server, each with whether the server told it. Where that breaks off although the server is there,
+/// it is watched again, and everything may have changed meanwhile.
+fn watch_on(
+    service: Arc<dyn Service>,
+    filter: Filter,
+    first: BoxStream<Change>,
+) -> BoxStream<(bool, Change)> {
+    let missed = [
+        (filter.tools, Change::Tools),
+        (filter.prompts, Change::Prompts),
+        (filter.resources, Change::Resources),
+    ];
+    let state = (first, Vec::new(), PAUSES.0, Instant::now());
+    Box::pin(stream::unfold(state, move |(mut changes, mut untold, mut pause, mut since)| {
+        let (service, filter, missed) = (Arc::clone(&service), filter.clone(), missed.clone());
+        async move {
+            loop {
+                if let Some(change) = untold.pop() {
+                    return Some(((false, change), (changes, untold, pause, since)));
+                }
+                if let Some(change) = changes.next().await {
+                    return Some(((true, change), (changes, untold, pause, since)));
+                }
+                if since.elapsed() > STEADY {
+                    pause = PAUSES.0;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSES.1);
+                if let Ok(listening) = service.listen(filter.clone(), Peer::ours()).await {
+                    (changes, since) = (listening.changes, Instant::now());
+                    untold.extend(
+                        missed.iter().filter(|(watched, _)| *watched).map(|(_, change)| change.clone()),
+                    );
+                }
+            }
+        }
+    }))
+}
+
+async fn next(changes: &mut Option<BoxStream<(bool, Change)>>) -> (bool, Change) {
+    match changes.as_mut().map(StreamExt::next) {
+        // It has no end.
+        Some(next) => match next.await {
+            Some(change) => change,
+            None => std::future::pending().await,
+        },
         None => std::future::pending().await,
     }
 }

@@ -64,7 +64,9 @@ pub(crate) fn modern(
     if let Some(headers) = headers {
         mirrored(headers, call, &params, service).map_err(Rejection::Headers)?;
     }
-    let method = method(&call.method, revision, &service.describe())?;
+    let description = service.describe();
+    let method = method(&call.method, revision, &description)?;
+    declared(method, &capabilities, &description)?;
     let log_level = match inner.get(meta::LOG_LEVEL) {
         None => None,
         Some(raw) => Some(level(raw).map_err(Rejection::Params)?),
@@ -109,10 +111,28 @@ fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Ser
 
 /// The method, where the revision has it and the server declares what it needs.
 pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
-    Method::parse(wire)
+    let core = Method::parse(wire)
         .filter(|m| m.exists(revision))
-        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)))
-        .ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)));
+    let of_extension = || {
+        // Extensions are negotiated in modern requests only.
+        let added = server.methods.iter().find(|added| added.wire == wire);
+        added.filter(|_| revision.era() == Era::Modern).map(|added| Method::Extension(added.wire))
+    };
+    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+}
+
+/// Whether the client declared the extension that a method belongs to, where it has to.
+fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), Rejection> {
+    let Method::Extension(wire) = method else { return Ok(()) };
+    let added = server.methods.iter().find(|added| added.wire == wire && added.for_declared);
+    let Some(added) = added else { return Ok(()) };
+    let extensions = sent.get("extensions").and_then(|raw| raw.object().ok()).unwrap_or_default();
+    if extensions.get(added.extension).is_some() {
+        return Ok(());
+    }
+    let missing = Object::new().with(added.extension, Raw::literal("{}"));
+    Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
 }
 
 /// The params as an object; none at all count as an empty one.

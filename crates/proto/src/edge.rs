@@ -9,7 +9,7 @@ use spec::{Era, Method, Notice, Revision, Revisions, Rules};
 
 use crate::admit;
 use crate::legacy::server::Session;
-use crate::modern::server::{Call, Opening};
+use crate::modern::server::{Call, Ending, Opening};
 use crate::raw::Raw;
 use crate::rejection::Rejection;
 use crate::service::{Answer, Change, Event, Filter, Peer, Principal, Request, Service};
@@ -224,6 +224,7 @@ impl Pipe {
     /// Something changed that a listen watches.
     pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
         match (self.modern.get(&key), &mut self.session) {
+            (Some(_), _) if *change == Change::Behind => self.ended(key, Ending::Behind),
             (Some(call), _) => {
                 call.changed(change).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
             }
@@ -233,10 +234,10 @@ impl Pipe {
     }
 
     /// A listen ended from within, or all of them because the process ends.
-    pub fn ended(&mut self, key: CallKey) -> Vec<Output> {
+    pub fn ended(&mut self, key: CallKey, why: Ending) -> Vec<Output> {
         match self.modern.remove(&key) {
             Some(call) => {
-                let ending = call.ended(&self.served).map(|bytes| Output::Send(key, bytes));
+                let ending = call.ended(why, &self.served).map(|bytes| Output::Send(key, bytes));
                 ending.into_iter().chain([Output::Drop(key), Output::Finish(key)]).collect()
             }
             None => Vec::new(),

@@ -31,7 +31,7 @@ pub use ours::list_all;
 pub use raw::{Object, ParseError, Raw};
 pub use rejection::{Rejection, Rendered};
 pub use service::{
-    Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink, Filter,
-    Interim, Listening, Mirror, Peer, Principal, Request, Service,
+    Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
+    ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
 pub use watch::Watchers;

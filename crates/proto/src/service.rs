@@ -57,6 +57,21 @@ pub struct Description {
     pub instructions: Option<String>,
     /// How long `server/discover` holds.
     pub hint: CacheHint,
+    /// Methods of extensions that the core's tables do not have.
+    pub methods: Vec<ExtensionMethod>,
+}
+
+/// A method that an extension adds.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExtensionMethod {
+    /// The method's name on the wire.
+    pub wire: &'static str,
+    /// The extension's identifier.
+    pub extension: &'static str,
+    /// Only clients that declare the extension may use it.
+    pub for_declared: bool,
 }
 
 /// How long a result may be kept, and for whom.
@@ -269,6 +284,7 @@ impl Filter {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
+            Change::Behind => true,
             Change::Resource(uri) => self.uris.iter().any(|watched| {
                 uri.strip_prefix(&**watched)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
@@ -288,16 +304,19 @@ pub enum Change {
     Resources,
     /// A resource.
     Resource(ByteString),
+    /// The last word to a listener that did not read what it was told, and misses changes.
+    Behind,
 }
 
 impl Change {
-    /// The notification that tells of it.
-    pub const fn notice(&self) -> Notice {
+    /// The notification that tells of it, where there is one.
+    pub const fn notice(&self) -> Option<Notice> {
         match self {
-            Change::Tools => Notice::ToolsListChanged,
-            Change::Prompts => Notice::PromptsListChanged,
-            Change::Resources => Notice::ResourcesListChanged,
-            Change::Resource(_) => Notice::ResourcesUpdated,
+            Change::Tools => Some(Notice::ToolsListChanged),
+            Change::Prompts => Some(Notice::PromptsListChanged),
+            Change::Resources => Some(Notice::ResourcesListChanged),
+            Change::Resource(_) => Some(Notice::ResourcesUpdated),
+            Change::Behind => None,
         }
     }
 }

@@ -66,7 +66,8 @@ pub fn notification(notice: Notice, mut params: Object, rules: &Rules) -> Bytes 
 }
 
 /// The notification of a change, tagged with a listen where it belongs to one.
-pub fn change(change: &Change, subscription: Option<&Raw>, rules: &Rules) -> Bytes {
+pub fn change(change: &Change, subscription: Option<&Raw>, rules: &Rules) -> Option<Bytes> {
+    let notice = change.notice()?;
     let mut params = Object::new();
     if let Some(id) = subscription {
         params.set(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, id.clone())));
@@ -74,5 +75,5 @@ pub fn change(change: &Change, subscription: Option<&Raw>, rules: &Rules) -> Byt
     if let Change::Resource(uri) = change {
         params.set("uri", &**uri);
     }
-    notification(change.notice(), params, rules)
+    Some(notification(notice, params, rules))
 }

@@ -21,6 +21,7 @@ type Lack = (&'static str, String, &'static str);
 /// Where a value stands in a message.
 #[derive(Clone, Copy, Debug)]
 enum Root {
+    Params(Method),
     Result(Method),
     Notice(Notice),
     Question(Question),
@@ -33,6 +34,7 @@ enum Root {
 
 fn roots() -> Vec<Root> {
     let mut roots: Vec<Root> = Method::rows().iter().map(|row| Root::Result(row.method)).collect();
+    roots.extend(Method::rows().iter().map(|row| Root::Params(row.method)));
     roots.extend(Notice::rows().iter().map(|row| Root::Notice(row.notice)));
     roots.extend(Question::ALL.map(Root::Question));
     roots.extend(Question::ALL.map(Root::Answer));
@@ -43,6 +45,7 @@ fn roots() -> Vec<Root> {
 impl Root {
     fn shape(self) -> &'static Shape {
         match self {
+            Root::Params(method) => method.row().params,
             Root::Result(method) => method.row().result,
             Root::Notice(notice) => notice.row().params,
             Root::Question(question) => question.params(),
@@ -54,6 +57,7 @@ impl Root {
 
     fn places(self) -> Places {
         match self {
+            Root::Params(method) => of_params(definition(method.wire())),
             Root::Notice(notice) => of_params(definition(notice.wire())),
             Root::Question(question) => of_params(definition(question.wire())),
             _ => of_type(self.shape().name),
@@ -62,7 +66,7 @@ impl Root {
 
     fn exists(self, revision: Revision) -> bool {
         match self {
-            Root::Result(method) => method.exists(revision),
+            Root::Params(method) | Root::Result(method) => method.exists(revision),
             Root::Notice(notice) => notice.row().exists.contains(revision),
             Root::Question(question) | Root::Answer(question) => question.exists().contains(revision),
             Root::Client => Method::Initialize.exists(revision),
@@ -88,6 +92,8 @@ impl Root {
             Root::Answer(Question::Elicit) if gives_several(made) && !revision.rules().rich_choices => {
                 return None;
             }
+            // What a modern request must carry is stamped on it after this.
+            Root::Params(_) if made.get(meta::META).is_none() => return None,
             _ => drop(project::object(&mut value, self.shape(), revision)),
         }
         serde_json::to_value(value).ok()
@@ -97,6 +103,9 @@ impl Root {
         let message = |key: &str| json!({"jsonrpc": "2.0", "id": 1, key: value});
         let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         match self {
+            Root::Params(method) => {
+                judge(revision, Direction::ToServer, &request(method.wire(), value.clone()), None)
+            }
             Root::Result(method) => {
                 judge(revision, Direction::ToClient, &message("result"), Some(method.wire()))
             }

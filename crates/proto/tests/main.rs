@@ -30,6 +30,7 @@ impl Service for Stub {
             capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
             instructions: None,
             hint: CacheHint::default(),
+            methods: Vec::new(),
         })
     }
     fn call(&self, _: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {

@@ -103,7 +103,7 @@ fn changes_are_valid_in_every_revision() {
         let id = Raw::of("listen");
         let subscription = (revision.era() == Era::Modern).then_some(&id);
         for change in &changes {
-            let message = parsed(&stream::change(change, subscription, revision.rules()));
+            let message = parsed(&stream::change(change, subscription, revision.rules()).unwrap());
             judge(revision, Direction::ToClient, &message, None).unwrap();
         }
     }
@@ -200,7 +200,13 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
         let identity = identity(tape);
         let instructions = tape.flip().then(|| tape.text());
         let made = json!({"identity": &identity, "capabilities": capabilities.object()});
-        let description = Description { identity, capabilities, instructions, hint: CacheHint::default() };
+        let description = Description {
+            identity,
+            capabilities,
+            instructions,
+            hint: CacheHint::default(),
+            methods: Vec::new(),
+        };
         let service = Arc::new(Made(Arc::new(description)));
         for revision in Revision::ALL {
             let introduction = Introduction { identity: object(&json!({"name": "t", "version": "1"})) };
@@ -362,4 +368,30 @@ fn a_url_is_its_own_name() {
     let shown = |revision: Revision| serde_json::to_value(project::question(&ask, revision.rules())).unwrap();
     assert_eq!(shown(Revision::V2025_11_25)["elicitationId"], "https://example.org/1");
     assert_eq!(shown(Revision::V2026_07_28), asked);
+}
+
+#[test]
+fn requests_that_are_passed_on_are_valid_in_every_revision() {
+    let introduction = || Introduction { identity: object(&json!({"name": "t", "version": "1"})) };
+    for row in Method::rows() {
+        let places = of_params(definition(row.wire));
+        for_all(64, |tape| {
+            let made = tape.object(row.params, &places);
+            let mut request = Request::ours(row.method, object(&made));
+            request.wants_progress = tape.flip();
+            for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
+                let mut edge = match revision.era() {
+                    Era::Modern => Edge::Modern(modern::client::Calls::new(revision, introduction())),
+                    Era::Legacy => {
+                        let info = json!({"name": "t", "version": "1"});
+                        let opened = json!({"protocolVersion": revision.as_str(), "capabilities": {}, "serverInfo": info});
+                        Edge::Legacy(legacy::client::Session::open(Ok(Raw::of(&opened))).unwrap().0)
+                    }
+                };
+                let message = parsed(&edge.call(20, &request).message);
+                accepted(revision, Direction::ToServer, &message, None, &made)?;
+            }
+            Ok(())
+        });
+    }
 }

@@ -71,9 +71,9 @@ impl Tape {
         Value::Object(made)
     }
 
+    /// Whether the newest revision requires it. What older ones alone require, a newer sender does not have.
     fn required(&self, places: &[(Revision, &Value)], field: &Field) -> bool {
-        let newest = places.iter().find(|(revision, _)| field.exists.contains(*revision));
-        let required = newest.and_then(|(_, schema)| schema.get("required")?.as_array());
+        let required = places.first().and_then(|(_, schema)| schema.get("required")?.as_array());
         !STAMPED.contains(&field.name) && required.is_some_and(|names| names.iter().any(|n| n == field.name))
     }
 

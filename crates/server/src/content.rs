@@ -115,6 +115,11 @@ impl ToolResult {
         ToolResult { structured: Some(raw.clone()), ..ToolResult::new([Content::text(raw.as_str())]) }
     }
 
+    /// A value that is JSON already, structured and as text, to the byte.
+    pub fn raw(value: Raw) -> ToolResult {
+        ToolResult { structured: Some(value.clone()), ..ToolResult::new([Content::text(value.as_str())]) }
+    }
+
     /// The same with `_meta`.
     #[must_use]
     pub fn with_meta(mut self, meta: &Value) -> ToolResult {

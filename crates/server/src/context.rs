@@ -8,10 +8,13 @@ use proto::{Ask, Event, Level, Object, Peer, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spec::Question;
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::Server;
 use crate::error::{Error, Kind, Result};
-use crate::schema::Validator;
+use crate::form::{Form, Visit};
+use crate::resource::Vars;
+use crate::schema::{Validator, with_integers};
 
 /// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
 ///
@@ -26,7 +29,9 @@ struct Inner {
     server: Server,
     request: Request,
     arguments: Raw,
+    vars: Vars,
     answers: Vec<(ByteString, Result<Raw, Raw>)>,
+    cancelled: CancellationToken,
     asked: Mutex<Vec<(ByteString, Ask)>>,
 }
 
@@ -35,9 +40,21 @@ impl Cx {
         server: Server,
         request: Request,
         arguments: Raw,
+        vars: Vars,
         answers: Vec<(ByteString, Result<Raw, Raw>)>,
     ) -> Cx {
-        Cx(Arc::new(Inner { server, request, arguments, answers, asked: Mutex::default() }))
+        let cancelled = CancellationToken::new();
+        Cx(Arc::new(Inner { server, request, arguments, vars, answers, cancelled, asked: Mutex::default() }))
+    }
+
+    pub(crate) fn vars(&self) -> &Vars {
+        &self.0.vars
+    }
+
+    /// Is cancelled when the client gives this request up. The handler's own future is dropped then; this is for work
+    /// that it started elsewhere, such as a task.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.cancelled
     }
 
     /// The arguments, as they were sent; `{}` where there are none.
@@ -101,32 +118,51 @@ impl Cx {
         self.0.request.events.send(Event::Log(level, params)).await;
     }
 
-    /// Asks the user to fill in a form. `schema` is a flat object schema
-    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>); `key` names the question
-    /// within this request.
+    /// Asks the user to fill in a form; `key` names the question within this request.
     ///
     /// # Errors
-    /// When the answer is not there yet (pass it on with `?`), the client cannot be asked, or its answer does
-    /// not fit.
-    pub async fn elicit(&self, key: &str, message: &str, schema: &Value) -> Result<Elicited> {
-        let params = Object::new().with("message", message).with("requestedSchema", Raw::of(schema));
-        let mode =
-            if self.peer().revision.rules().url_elicitation { params.with("mode", "form") } else { params };
-        let answer = self.ask(key, Question::Elicit, mode)?;
-        let refused = |why: String| Error::reject(Rejection::Params(format!("the answer to {key:?} {why}")));
-        let object = answer.object().map_err(|e| refused(e.to_string()))?;
-        match object.string("action").as_deref() {
-            Some("decline") => Ok(Elicited::Declined),
-            Some("cancel") => Ok(Elicited::Cancelled),
-            Some("accept") => {
-                let content = object.get("content").cloned().unwrap_or(Raw::literal("{}"));
+    /// When the answer is not there yet (pass it on with `?`), when the client cannot be asked (see
+    /// [`Error::is_unasked`]), or when its answer does not fit.
+    pub async fn elicit<T: DeserializeOwned>(&self, key: &str, form: Form<T>) -> Result<Elicited<T>> {
+        let params = form
+            .params()
+            .map_err(|why| Error::reject(Rejection::Internal(format!("the form {key:?}: {why}"))))?;
+        let schema = params.get("requestedSchema").cloned().unwrap_or(Raw::literal("{}"));
+        let answer = self.ask(key, Question::Elicit, params)?;
+        let refused = |why: String| refused(key, &why);
+        match action(key, &answer)? {
+            Action::Accept(content) => {
+                let content = content.unwrap_or(Raw::literal("{}"));
                 let value: Value = content.read().map_err(|e| refused(e.to_string()))?;
-                let validator = Validator::new(&Raw::of(schema)).map_err(Error::new)?;
+                let validator = Validator::new(&schema).map_err(Error::new)?;
                 validator.check(&value).map_err(|why| refused(format!("does not fit the form: {why}")))?;
-                Ok(Elicited::Accepted(value))
+                let filled = serde_json::from_value(with_integers(value));
+                filled.map(Elicited::Accepted).map_err(|e| refused(format!("does not fit the form: {e}")))
             }
-            _ => Err(refused("needs an \"action\": accept, decline or cancel".into())),
+            Action::Decline => Ok(Elicited::Declined),
+            Action::Cancel => Ok(Elicited::Cancelled),
         }
+    }
+
+    /// Asks the user to open a URL. That they agreed does not say that they are done there.
+    ///
+    /// # Errors
+    /// As [`Cx::elicit`].
+    pub async fn visit(&self, key: &str, visit: Visit) -> Result<Elicited<()>> {
+        let answer = self.ask(key, Question::Elicit, visit.params())?;
+        Ok(match action(key, &answer)? {
+            Action::Accept(_) => Elicited::Accepted(()),
+            Action::Decline => Elicited::Declined,
+            Action::Cancel => Elicited::Cancelled,
+        })
+    }
+
+    /// Asks several things at once: `cx.together((cx.elicit("a", …), cx.sample("b", …))).await?`.
+    ///
+    /// # Errors
+    /// As [`Cx::elicit`], for the first of them.
+    pub async fn together<T: Together>(&self, questions: T) -> Result<T::Answers> {
+        questions.together().await
     }
 
     /// Asks the client's model for a completion
@@ -187,29 +223,78 @@ impl Cx {
     }
 }
 
-/// What a user did with a form.
+/// An answer to a question that does not fit.
+fn refused(key: &str, why: &str) -> Error {
+    Error::reject(Rejection::Params(format!("the answer to {key:?} {why}")))
+}
+
+enum Action {
+    Accept(Option<Raw>),
+    Decline,
+    Cancel,
+}
+
+/// What a user did.
+fn action(key: &str, answer: &Raw) -> Result<Action> {
+    let object = answer.object().map_err(|e| refused(key, &e.to_string()))?;
+    match object.string("action").as_deref() {
+        Some("decline") => Ok(Action::Decline),
+        Some("cancel") => Ok(Action::Cancel),
+        Some("accept") => Ok(Action::Accept(object.get("content").cloned())),
+        _ => Err(refused(key, "needs an \"action\": accept, decline or cancel")),
+    }
+}
+
+/// What a user did with a question. That they said no is an answer, not an error.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Elicited {
-    /// Filled it in; the content fits the form's schema.
-    Accepted(Value),
+pub enum Elicited<T> {
+    /// Agreed; what was filled in fits the form.
+    Accepted(T),
     /// Said no.
     Declined,
     /// Went away without a choice.
     Cancelled,
 }
 
-impl Elicited {
-    /// The content as a type; `None` where the user declined or cancelled.
-    ///
-    /// # Errors
-    /// When it does not fit the type.
-    pub fn accepted<T: DeserializeOwned>(self) -> Result<Option<T>> {
+impl<T> Elicited<T> {
+    /// What was filled in; `None` where the user declined or cancelled.
+    pub fn accepted(self) -> Option<T> {
         match self {
-            Elicited::Accepted(content) => Ok(Some(serde_json::from_value(content)?)),
-            Elicited::Declined | Elicited::Cancelled => Ok(None),
+            Elicited::Accepted(content) => Some(content),
+            Elicited::Declined | Elicited::Cancelled => None,
         }
     }
 }
+
+/// Several questions, as a tuple of futures.
+pub trait Together {
+    /// Their answers.
+    type Answers;
+    /// Asks all of them.
+    fn together(self) -> impl Future<Output = Result<Self::Answers>> + Send;
+}
+
+/// All are asked before the first one that has no answer ends the round.
+macro_rules! together {
+    ($(($question:ident, $answer:ident, $it:ident)),*) => {
+        impl<$($question, $answer),*> Together for ($($question,)*)
+        where
+            $($question: Future<Output = Result<$answer>> + Send, $answer: Send,)*
+        {
+            type Answers = ($($answer,)*);
+
+            async fn together(self) -> Result<Self::Answers> {
+                let ($($it,)*) = self;
+                let ($($it,)*) = futures_util::join!($($it),*);
+                Ok(($($it?,)*))
+            }
+        }
+    };
+}
+
+together!((A, RA, a), (B, RB, b));
+together!((A, RA, a), (B, RB, b), (C, RC, c));
+together!((A, RA, a), (B, RB, b), (C, RC, c), (D, RD, d));
 
 /// What the client's model answered: a `CreateMessageResult`.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -15,19 +15,25 @@ use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
 
 use crate::complete::{self, Completer, Typed};
-use crate::content::{ResourceContents, ToolResult};
+use crate::content::ToolResult;
 use crate::context::Cx;
 use crate::error::{Error, Kind, Result};
+use crate::extension::Extension;
+use crate::handler::Run;
 use crate::list;
-use crate::prompt::Prompt;
+use crate::prompt::{self, Prompt};
 use crate::rate::{Limiter, Rate};
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
 use crate::schema::value_of;
 use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
+use crate::shelf::Shelf;
 use crate::tool::{self, Tool};
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
+/// The methods that list.
+const LISTS: [Method; 4] =
+    [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
 /// How often a client may have arguments completed, where nothing else is said: faster than one types.
 const COMPLETIONS: Rate = Rate::per_second(100);
 
@@ -39,11 +45,18 @@ pub struct Builder {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    extensions: Vec<Extension>,
+    grows: bool,
     keys: Option<Arc<dyn Keys>>,
     page: usize,
-    lists: CacheHint,
+    hints: HashMap<Method, CacheHint>,
     completions: Rate,
+    calls: Option<Rate>,
+    gate: Option<Gate>,
 }
+
+/// Decides who may call a tool.
+type Gate = Arc<dyn Fn(&Peer, &str) -> Result<(), String> + Send + Sync>;
 
 /// A server. Clones are handles to the same one.
 #[derive(Clone)]
@@ -51,17 +64,47 @@ pub struct Server(Arc<Inner>);
 
 struct Inner {
     description: Arc<Description>,
-    tools: Vec<(String, tool::Ready)>,
-    tool_names: HashMap<String, usize>,
-    resources: Vec<(Resource, Raw)>,
-    resource_uris: HashMap<String, usize>,
-    templates: Vec<resource::Ready>,
-    prompts: Vec<(Prompt, Raw)>,
+    /// Replaced as a whole; a request keeps the one that it began with.
+    offer: RwLock<Arc<Offer>>,
+    methods: HashMap<&'static str, Run<Object>>,
     watchers: Watchers,
     sealer: Sealer,
     page: usize,
-    lists: CacheHint,
+    hints: HashMap<Method, CacheHint>,
     completions: Limiter,
+    calls: Option<Limiter>,
+    gate: Option<Gate>,
+}
+
+/// What a server offers.
+#[derive(Clone, Default)]
+struct Offer {
+    tools: Shelf<tool::Ready>,
+    resources: Shelf<resource::Readable>,
+    templates: Shelf<resource::Ready>,
+    prompts: Shelf<prompt::Ready>,
+}
+
+impl Offer {
+    fn put_tool(&mut self, tool: Tool) -> std::result::Result<(), String> {
+        let name = tool.name.clone();
+        self.tools.put(&name, tool.ready()?, "tool")
+    }
+
+    fn put_prompt(&mut self, prompt: Prompt) -> std::result::Result<(), String> {
+        let name = prompt.name.clone();
+        self.prompts.put(&name, prompt.ready()?, "prompt")
+    }
+
+    fn put_resource(&mut self, resource: Resource) -> std::result::Result<(), String> {
+        let uri = resource.uri.clone();
+        self.resources.put(&uri, resource.ready()?, "resource")
+    }
+
+    fn put_template(&mut self, template: ResourceTemplate) -> std::result::Result<(), String> {
+        let source = template.source.clone();
+        self.templates.put(&source, template.ready()?, "resource template")
+    }
 }
 
 /// What is kept in a request state: the answers of earlier rounds.
@@ -130,10 +173,52 @@ impl Builder {
         self
     }
 
-    /// The same with a time for which clients may keep lists without asking again; none where nothing is said.
+    /// The same with an extension.
+    #[must_use]
+    pub fn extension(mut self, extension: Extension) -> Builder {
+        self.extensions.push(extension);
+        self
+    }
+
+    /// The same for a server whose tools, prompts and resources may come while it runs: it declares all three, also
+    /// where it begins with none.
+    #[must_use]
+    pub fn grows(mut self) -> Builder {
+        self.grows = true;
+        self
+    }
+
+    /// The same with a time for which clients may keep lists without asking again, the same for every caller; none
+    /// where nothing is said.
     #[must_use]
     pub fn lists_fresh_for(mut self, ttl: Duration) -> Builder {
-        self.lists.ttl = ttl;
+        for list in LISTS.into_iter().chain([Method::Discover]) {
+            self.hints.insert(list, CacheHint { ttl, public: true });
+        }
+        self
+    }
+
+    /// The same with how long one of the lists, or what the server says of itself, may be kept, and for whom.
+    #[must_use]
+    pub fn fresh_for(mut self, list: Method, ttl: Duration, public: bool) -> Builder {
+        self.hints.insert(list, CacheHint { ttl, public });
+        self
+    }
+
+    /// The same with a limit to how often a client may call tools.
+    #[must_use]
+    pub fn calls_rate(mut self, rate: Rate) -> Builder {
+        self.calls = Some(rate);
+        self
+    }
+
+    /// The same with a function that decides who may call which tool; what it says goes to whom it refuses.
+    #[must_use]
+    pub fn allow_calls(
+        mut self,
+        gate: impl Fn(&Peer, &str) -> std::result::Result<(), String> + Send + Sync + 'static,
+    ) -> Builder {
+        self.gate = Some(Arc::new(gate));
         self
     }
 
@@ -150,74 +235,71 @@ impl Builder {
     /// # Errors
     /// Says which definition is wrong and why.
     pub fn build(self) -> std::result::Result<Server, String> {
-        let mut capabilities = Capabilities::none().with(Capability::Logging);
-        if !self.tools.is_empty() {
-            capabilities = capabilities.with(Capability::Tools).with(Capability::ToolsListChanged);
+        let mut offer = Offer::default();
+        self.tools.into_iter().try_for_each(|tool| offer.put_tool(tool))?;
+        self.prompts.into_iter().try_for_each(|prompt| offer.put_prompt(prompt))?;
+        self.resources.into_iter().try_for_each(|resource| offer.put_resource(resource))?;
+        self.templates.into_iter().try_for_each(|template| offer.put_template(template))?;
+        let mut capabilities = capabilities(&offer, self.grows);
+        let (mut methods, mut added) = (HashMap::new(), Vec::new());
+        for extension in self.extensions {
+            let extension = extension.ready()?;
+            capabilities.extensions.set(extension.id, extension.settings);
+            for (method, handler) in extension.methods {
+                if methods.insert(method.wire, handler).is_some() {
+                    return Err(format!("two extensions have the method {:?}", method.wire));
+                }
+                added.push(method);
+            }
         }
-        if !self.resources.is_empty() || !self.templates.is_empty() {
-            capabilities = capabilities
-                .with(Capability::Resources)
-                .with(Capability::ResourcesListChanged)
-                .with(Capability::ResourcesSubscribe);
-        }
-        if !self.prompts.is_empty() {
-            capabilities = capabilities.with(Capability::Prompts).with(Capability::PromptsListChanged);
-        }
-        let completes = self.prompts.iter().any(|p| p.arguments.iter().any(|a| a.complete.is_some()))
-            || self.templates.iter().any(|t| !t.completers.is_empty());
-        if completes {
-            capabilities = capabilities.with(Capability::Completions);
-        }
+        let public = CacheHint { ttl: Duration::ZERO, public: true };
         let description = Description {
             identity: self.identity,
             capabilities,
             instructions: self.instructions,
-            hint: CacheHint { ttl: self.lists.ttl, public: true },
+            hint: self.hints.get(&Method::Discover).copied().unwrap_or(public),
+            methods: added,
         };
-        let mut tools = Vec::with_capacity(self.tools.len());
-        for tool in self.tools {
-            tools.push((tool.name.clone(), tool.ready()?));
-        }
-        for resource in &self.resources {
-            url::Url::parse(&resource.uri)
-                .map_err(|e| format!("resource {:?}: no URI: {e}", resource.uri))?;
-        }
-        let templates = self.templates.into_iter().map(ResourceTemplate::ready).collect::<Result<_, _>>()?;
         let keys = match self.keys {
             Some(keys) => keys,
             None => Arc::new(ProcessKey::new().map_err(|e| format!("no key could be made: {e}"))?),
         };
         Ok(Server(Arc::new(Inner {
             description: Arc::new(description),
-            tool_names: index(tools.iter().map(|(name, _)| name), "tool")?,
-            tools,
-            resource_uris: index(self.resources.iter().map(|r| &r.uri), "resource")?,
-            resources: self
-                .resources
-                .into_iter()
-                .map(|r| {
-                    let raw = Raw::from(r.definition.clone());
-                    (r, raw)
-                })
-                .collect(),
-            templates,
-            prompts: {
-                index(self.prompts.iter().map(|p| &p.name), "prompt")?;
-                self.prompts
-                    .into_iter()
-                    .map(|p| {
-                        let raw = p.listed();
-                        (p, raw)
-                    })
-                    .collect()
-            },
+            offer: RwLock::new(Arc::new(offer)),
+            methods,
             watchers: Watchers::default(),
             sealer: Sealer::new(Shared(keys), SystemClock),
             page: self.page,
-            lists: self.lists,
+            hints: self.hints,
             completions: Limiter::new(self.completions),
+            calls: self.calls.map(Limiter::new),
+            gate: self.gate,
         })))
     }
+}
+
+/// What a server with this offer can do.
+fn capabilities(offer: &Offer, grows: bool) -> Capabilities {
+    let mut capabilities = Capabilities::none().with(Capability::Logging);
+    if grows || !offer.tools.is_empty() {
+        capabilities = capabilities.with(Capability::Tools).with(Capability::ToolsListChanged);
+    }
+    if grows || !offer.resources.is_empty() || !offer.templates.is_empty() {
+        capabilities = capabilities
+            .with(Capability::Resources)
+            .with(Capability::ResourcesListChanged)
+            .with(Capability::ResourcesSubscribe);
+    }
+    if grows || !offer.prompts.is_empty() {
+        capabilities = capabilities.with(Capability::Prompts).with(Capability::PromptsListChanged);
+    }
+    let completes = offer.prompts.values().any(|p| p.arguments.iter().any(|a| a.complete.is_some()))
+        || offer.templates.values().any(|t| !t.completers.is_empty());
+    if grows || completes {
+        capabilities = capabilities.with(Capability::Completions);
+    }
+    capabilities
 }
 
 struct Shared(Arc<dyn Keys>);
@@ -226,19 +308,6 @@ impl Keys for Shared {
     fn keys(&self) -> Vec<crate::seal::Key> {
         self.0.keys()
     }
-}
-
-fn index<'a>(
-    names: impl Iterator<Item = &'a String>,
-    what: &str,
-) -> std::result::Result<HashMap<String, usize>, String> {
-    let mut index = HashMap::new();
-    for (at, name) in names.enumerate() {
-        if index.insert(name.clone(), at).is_some() {
-            return Err(format!("there are two {what}s {name:?}"));
-        }
-    }
-    Ok(index)
 }
 
 impl Server {
@@ -252,11 +321,94 @@ impl Server {
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
+            extensions: Vec::new(),
+            grows: false,
             keys: None,
             page: 250,
-            lists: CacheHint { ttl: Duration::ZERO, public: true },
+            hints: HashMap::new(),
             completions: COMPLETIONS,
+            calls: None,
+            gate: None,
         }
+    }
+
+    fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.0.offer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes what is offered, and tells clients where that succeeded.
+    fn change<T, E>(
+        &self,
+        change: &Change,
+        with: impl FnOnce(&mut Offer) -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let changed = {
+            let mut offer = self.0.offer.write().unwrap_or_else(PoisonError::into_inner);
+            let mut new = (**offer).clone();
+            let changed = with(&mut new);
+            if changed.is_ok() {
+                *offer = Arc::new(new);
+            }
+            changed
+        };
+        if changed.is_ok() {
+            self.0.watchers.tell(change);
+        }
+        changed
+    }
+
+    /// Offers one more tool from now on, and tells clients. What was not declared at the start (see
+    /// [`Builder::grows`]) older sessions may not look for.
+    ///
+    /// # Errors
+    /// When there is one of that name, or its definition is wrong.
+    pub fn add_tool(&self, tool: Tool) -> std::result::Result<(), String> {
+        self.change(&Change::Tools, |offer| offer.put_tool(tool))
+    }
+
+    /// No longer offers a tool, and tells clients; says whether there was one. Calls under way go on.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.change(&Change::Tools, |offer| offer.tools.take(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more prompt from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_prompt(&self, prompt: Prompt) -> std::result::Result<(), String> {
+        self.change(&Change::Prompts, |offer| offer.put_prompt(prompt))
+    }
+
+    /// No longer offers a prompt, and tells clients; says whether there was one.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.change(&Change::Prompts, |offer| offer.prompts.take(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more resource from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_resource(&self, resource: Resource) -> std::result::Result<(), String> {
+        self.change(&Change::Resources, |offer| offer.put_resource(resource))
+    }
+
+    /// No longer offers a resource, and tells clients; says whether there was one.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.change(&Change::Resources, |offer| offer.resources.take(uri).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more resource template from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_template(&self, template: ResourceTemplate) -> std::result::Result<(), String> {
+        self.change(&Change::Resources, |offer| offer.put_template(template))
+    }
+
+    /// No longer offers a resource template, and tells clients; says whether there was one.
+    pub fn remove_template(&self, template: &str) -> bool {
+        self.change(&Change::Resources, |offer| offer.templates.take(template).then_some(()).ok_or(()))
+            .is_ok()
     }
 
     /// Tells clients that the list of tools changed.
@@ -285,32 +437,51 @@ impl Server {
     }
 
     async fn answer(&self, request: Request) -> Result<Answer, Rejection> {
-        let inner = &self.0;
-        let page = |entries: Box<dyn Iterator<Item = &Raw> + Send + '_>| {
-            list::page(entries, &request, inner.page, inner.lists, &inner.sealer).map(Answer::Complete)
-        };
+        let offer = self.offer();
         match request.method {
-            Method::ToolsList => page(Box::new(inner.tools.iter().map(|(_, tool)| &tool.definition))),
-            Method::PromptsList => page(Box::new(inner.prompts.iter().map(|(_, listed)| listed))),
-            Method::ResourcesList => page(Box::new(inner.resources.iter().map(|(_, listed)| listed))),
-            Method::ResourcesTemplatesList => page(Box::new(inner.templates.iter().map(|t| &t.definition))),
-            Method::CompletionComplete => self.complete(&request).await.map(Answer::Complete),
-            Method::ToolsCall => self.call_tool(request).await,
-            Method::PromptsGet => self.get_prompt(request).await,
-            Method::ResourcesRead => self.read_resource(request).await,
+            Method::ToolsList => self.page(&request, offer.tools.iter().map(|(at, t)| (at, &t.definition))),
+            Method::PromptsList => {
+                self.page(&request, offer.prompts.iter().map(|(at, p)| (at, &p.definition)))
+            }
+            Method::ResourcesList => {
+                self.page(&request, offer.resources.iter().map(|(at, r)| (at, &r.definition)))
+            }
+            Method::ResourcesTemplatesList => {
+                self.page(&request, offer.templates.iter().map(|(at, t)| (at, &t.readable.definition)))
+            }
+            Method::CompletionComplete => self.complete(&offer, &request).await.map(Answer::Complete),
+            Method::ToolsCall => self.call_tool(&offer, request).await,
+            Method::PromptsGet => self.get_prompt(&offer, request).await,
+            Method::ResourcesRead => self.read_resource(&offer, request).await,
+            Method::Extension(wire) => self.extension(wire, request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
         }
     }
 
-    async fn call_tool(&self, request: Request) -> Result<Answer, Rejection> {
+    fn page<'a>(
+        &self,
+        request: &Request,
+        entries: impl Iterator<Item = (u64, &'a Raw)>,
+    ) -> Result<Answer, Rejection> {
+        let public = CacheHint { ttl: Duration::ZERO, public: true };
+        let hint = self.0.hints.get(&request.method).copied().unwrap_or(public);
+        list::page(entries, request, self.0.page, hint, &self.0.sealer).map(Answer::Complete)
+    }
+
+    async fn call_tool(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
         let name = named(&request.params, "name")?;
-        let tool = self.0.tool_names.get(&*name).map(|at| &self.0.tools[*at].1);
-        let tool = tool.ok_or_else(|| {
+        let tool = offer.tools.get(&name).ok_or_else(|| {
             Rejection::Params(format!(
                 "there is no tool {:?}; tools/list names those that exist",
                 clipped(&name)
             ))
         })?;
+        if let Some(limiter) = &self.0.calls {
+            limiter.check(&request.peer.principal)?;
+        }
+        if let Some(gate) = &self.0.gate {
+            gate(&request.peer, &name).map_err(Rejection::Invalid)?;
+        }
         let arguments = arguments(&request.params)?;
         let value = value_of(&arguments).map_err(|e| Rejection::Params(format!("arguments: {e}")))?;
         if let Err(why) = tool.input.check(&value) {
@@ -320,8 +491,8 @@ impl Server {
                 InvalidInput::Result => Ok(Answer::Complete(ToolResult::error(why).object())),
             };
         }
-        let (cx, request) = self.context(request, arguments)?;
-        let result = match guarded((tool.handler)(cx.clone())).await {
+        let (cx, request) = self.context(request, arguments, Vars::default())?;
+        let result = match guarded(&cx, &tool.handler).await {
             Ok(result) => {
                 if let Some(output) = &tool.output {
                     fits(&name, &result, output)?;
@@ -335,9 +506,9 @@ impl Server {
         Ok(Answer::Complete(result.object()))
     }
 
-    async fn get_prompt(&self, request: Request) -> Result<Answer, Rejection> {
+    async fn get_prompt(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
         let name = named(&request.params, "name")?;
-        let (prompt, _) = self.0.prompts.iter().find(|(p, _)| p.name == *name).ok_or_else(|| {
+        let prompt = offer.prompts.get(&name).ok_or_else(|| {
             Rejection::Params(format!(
                 "there is no prompt {:?}; prompts/list names those that exist",
                 clipped(&name)
@@ -353,11 +524,11 @@ impl Server {
                 missing.name
             )));
         }
-        let (cx, request) = self.context(request, sent)?;
-        match guarded((prompt.handler)(values, cx.clone())).await {
+        let (cx, request) = self.context(request, prompt.typed.typed(&values)?, Vars::default())?;
+        match guarded(&cx, &prompt.handler).await {
             Ok(messages) => {
                 let mut result = Object::new();
-                if let Some(description) = prompt.definition.get("description") {
+                if let Some(description) = &prompt.description {
                     result.set("description", description.clone());
                 }
                 Ok(Answer::Complete(result.with("messages", messages.raw())))
@@ -367,7 +538,7 @@ impl Server {
         }
     }
 
-    async fn read_resource(&self, request: Request) -> Result<Answer, Rejection> {
+    async fn read_resource(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
         let uri = named(&request.params, "uri")?;
         url::Url::parse(&uri).map_err(|e| {
             Rejection::Params(format!(
@@ -375,33 +546,46 @@ impl Server {
                 clipped(&uri)
             ))
         })?;
-        let (cx, request) = self.context(request, Raw::literal("{}"))?;
-        let fixed = self.0.resource_uris.get(&*uri).map(|at| &self.0.resources[*at].0);
-        let read: Result<Option<Vec<ResourceContents>>> = match fixed {
-            Some(resource) => guarded((resource.handler)(cx.clone())).await.map(Some),
+        let unknown = || Rejection::NoSuchResource { uri: uri.clone() };
+        let matching = || offer.templates.values().find_map(|t| Some((t, t.template.matches(&uri)?)));
+        let (readable, vars, arguments): (&resource::Readable, _, _) = match offer.resources.get(&uri) {
+            Some(resource) => (resource, Vars::new(&uri, Vec::new()), Raw::literal("{}")),
             None => {
-                let matching = self.0.templates.iter().find_map(|t| Some((t, t.template.matches(&uri)?)));
-                match matching {
-                    Some((template, values)) => {
-                        guarded((template.handler)(Vars::new(&uri, values), cx.clone())).await
-                    }
-                    None => Ok(None),
-                }
+                let (template, values) = matching().ok_or_else(unknown)?;
+                let vars = Vars::new(&uri, values);
+                // A value that is not of its type names no resource.
+                let arguments = template.typed.typed(vars.values()).map_err(|_| unknown())?;
+                (&template.readable, vars, arguments)
             }
         };
-        match read {
-            Ok(Some(contents)) if !contents.is_empty() => {
+        let (cx, request) = self.context(request, arguments, vars)?;
+        match guarded(&cx, &readable.handler).await {
+            Ok(contents) => {
+                let contents = contents.of(&uri, readable.mime_type.as_deref());
+                if contents.is_empty() {
+                    return Err(unknown());
+                }
                 let contents: Vec<Raw> = contents.into_iter().map(|c| Raw::from(c.0)).collect();
-                Ok(Answer::Complete(Object::new().with("contents", proto::project::list(&contents))))
+                let mut result = Object::new().with("contents", proto::project::list(&contents));
+                proto::project::hint(&mut result, readable.hint);
+                Ok(Answer::Complete(result))
             }
-            Ok(_) => Err(Rejection::NoSuchResource { uri }),
             Err(Error(Kind::Asked)) => self.interim(&cx, &request),
             Err(Error(kind)) => Err(kind.rejection()),
         }
     }
 
+    async fn extension(&self, wire: &str, request: Request) -> Result<Answer, Rejection> {
+        let unknown = || Rejection::UnknownMethod(wire.to_owned());
+        let handler = self.0.methods.get(wire).ok_or_else(unknown)?;
+        let mut params = request.params.clone();
+        params.take(spec::meta::META);
+        let (cx, _) = self.context(request, Raw::from(params), Vars::default())?;
+        guarded(&cx, handler).await.map(Answer::Complete).map_err(|Error(kind)| kind.rejection())
+    }
+
     /// The context of a request, with the answers of all rounds.
-    fn context(&self, mut request: Request, arguments: Raw) -> Result<(Cx, Request), Rejection> {
+    fn context(&self, mut request: Request, arguments: Raw, vars: Vars) -> Result<(Cx, Request), Rejection> {
         let mut answers: Vec<(ByteString, Result<Raw, Raw>)> = Vec::new();
         if let Some(Answers { responses, state }) = request.answers.take() {
             answers = responses;
@@ -419,7 +603,7 @@ impl Server {
                 }
             }
         }
-        Ok((Cx::new(self.clone(), request.clone(), arguments, answers), request))
+        Ok((Cx::new(self.clone(), request.clone(), arguments, vars, answers), request))
     }
 
     /// What has to be asked, with the answers so far in a sealed state.
@@ -441,13 +625,13 @@ impl Server {
         Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
     }
 
-    async fn complete(&self, request: &Request) -> Result<Object, Rejection> {
+    async fn complete(&self, offer: &Offer, request: &Request) -> Result<Object, Rejection> {
         self.0.completions.check(&request.peer.principal)?;
-        let (completer, typed) = self.completer(&request.params)?;
+        let (completer, typed) = completer(offer, &request.params)?;
         let mut values = match completer {
-            Some(completer) => guarded(async move { Ok(completer(typed).await) }.boxed())
+            Some(completer) => caught(async move { Ok(completer(typed).await) })
                 .await
-                .map_err(|error| error.0.rejection())?,
+                .map_err(|Error(kind)| kind.rejection())?,
             None => Vec::new(),
         };
         let total = values.len();
@@ -456,57 +640,49 @@ impl Server {
             serde_json::json!({"values": values, "total": total, "hasMore": total > complete::MOST});
         Ok(Object::new().with("completion", Raw::of(&completion)))
     }
+}
 
-    /// What completes the argument that is asked about, and what is known of it.
-    fn completer(&self, params: &Object) -> Result<(Option<Completer>, Typed), Rejection> {
-        let wrong = |why: String| Rejection::Params(why);
-        let part = |name: &str| {
-            let object = params.get(name).and_then(|raw| raw.object().ok());
-            object.ok_or_else(|| wrong(format!("{name:?} is required, and must be an object")))
-        };
-        let (reference, argument) = (part("ref")?, part("argument")?);
-        let (name, typed) = (named(&argument, "name")?, named(&argument, "value")?);
-        let completer =
-            match reference.string("type").as_deref() {
-                Some("ref/prompt") => {
-                    let prompt = named(&reference, "name")?;
-                    let (found, _) = self
-                        .0
-                        .prompts
-                        .iter()
-                        .find(|(p, _)| p.name == *prompt)
-                        .ok_or_else(|| wrong(format!("there is no prompt {:?}", clipped(&prompt))))?;
-                    let argument = found.arguments.iter().find(|a| a.name == *name);
-                    argument
-                        .ok_or_else(|| wrong(format!("{prompt} has no argument {:?}", clipped(&name))))?
-                        .complete
-                        .clone()
-                }
-                Some("ref/resource") => {
-                    let uri = named(&reference, "uri")?;
-                    let template =
-                        self.0.templates.iter().find(|t| t.template.as_str() == &*uri).ok_or_else(|| {
-                            wrong(format!("there is no resource template {:?}", clipped(&uri)))
-                        })?;
-                    if !template.template.variables().any(|v| v == &*name) {
-                        return Err(wrong(format!("{uri} has no variable {:?}", clipped(&name))));
-                    }
-                    template.completers.get(&*name).cloned()
-                }
-                _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
-            };
-        let arguments = match params.get("context") {
-            None => HashMap::new(),
-            Some(context) => {
-                let arguments = context.object().ok().map(|context| context.get("arguments").cloned());
-                let arguments = arguments.ok_or_else(|| wrong("\"context\" must be an object".into()))?;
-                let read = arguments.map(|raw| raw.read()).transpose();
-                let not = |_| wrong("\"context.arguments\" must be an object of strings".into());
-                read.map_err(not)?.unwrap_or_default()
+/// What completes the argument that is asked about, and what is known of it.
+fn completer(offer: &Offer, params: &Object) -> Result<(Option<Completer>, Typed), Rejection> {
+    let wrong = |why: String| Rejection::Params(why);
+    let part = |name: &str| {
+        let object = params.get(name).and_then(|raw| raw.object().ok());
+        object.ok_or_else(|| wrong(format!("{name:?} is required, and must be an object")))
+    };
+    let (reference, argument) = (part("ref")?, part("argument")?);
+    let (name, typed) = (named(&argument, "name")?, named(&argument, "value")?);
+    let completer = match reference.string("type").as_deref() {
+        Some("ref/prompt") => {
+            let prompt = named(&reference, "name")?;
+            let found = offer.prompts.get(&prompt);
+            let found = found.ok_or_else(|| wrong(format!("there is no prompt {:?}", clipped(&prompt))))?;
+            let argument = found.arguments.iter().find(|a| a.name == *name);
+            let unknown = || wrong(format!("{prompt} has no argument {:?}", clipped(&name)));
+            argument.ok_or_else(unknown)?.complete.clone()
+        }
+        Some("ref/resource") => {
+            let uri = named(&reference, "uri")?;
+            let found = offer.templates.get(&uri);
+            let found =
+                found.ok_or_else(|| wrong(format!("there is no resource template {:?}", clipped(&uri))))?;
+            if !found.template.variables().any(|v| v == &*name) {
+                return Err(wrong(format!("{uri} has no variable {:?}", clipped(&name))));
             }
-        };
-        Ok((completer, Typed { value: typed.to_string(), arguments }))
-    }
+            found.completers.get(&*name).cloned()
+        }
+        _ => return Err(wrong("\"ref\" must have the type ref/prompt or ref/resource".into())),
+    };
+    let arguments = match params.get("context") {
+        None => HashMap::new(),
+        Some(context) => {
+            let arguments = context.object().ok().map(|context| context.get("arguments").cloned());
+            let arguments = arguments.ok_or_else(|| wrong("\"context\" must be an object".into()))?;
+            let read = arguments.map(|raw| raw.read()).transpose();
+            let not = |_| wrong("\"context.arguments\" must be an object of strings".into());
+            read.map_err(not)?.unwrap_or_default()
+        }
+    };
+    Ok((completer, Typed { value: typed.to_string(), arguments }))
 }
 
 impl Service for Server {
@@ -531,16 +707,21 @@ impl Service for Server {
     }
 
     fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
-        match self.0.tool_names.get(tool) {
-            Some(at) => Arc::clone(&self.0.tools[*at].1.mirrors),
-            None => Arc::new([]),
-        }
+        self.offer().tools.get(tool).map_or_else(|| Arc::new([]) as Arc<[Mirror]>, |t| Arc::clone(&t.mirrors))
     }
 }
 
-/// Runs a handler so that its panic ends this call and nothing else.
-async fn guarded<T>(handler: BoxFuture<'static, Result<T>>) -> Result<T> {
-    match AssertUnwindSafe(handler).catch_unwind().await {
+/// Runs a handler so that its panic ends this call and nothing else. Dropped before its end, it tells what the handler
+/// started.
+async fn guarded<T>(cx: &Cx, handler: &Run<T>) -> Result<T> {
+    let unfinished = cx.cancellation().clone().drop_guard();
+    let result = caught(handler(cx.clone())).await;
+    unfinished.disarm();
+    result
+}
+
+async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    match AssertUnwindSafe(work).catch_unwind().await {
         Ok(result) => result,
         Err(_) => {
             tracing::error!("a handler panicked; its call ends with an error");
@@ -572,7 +753,7 @@ fn fits(name: &str, result: &ToolResult, output: &crate::schema::Validator) -> R
         Rejection::Internal(format!("the result of {name} does not fit its output schema: {why}"))
     };
     let structured = result.structured_content().ok_or_else(|| fault("it is not structured".into()))?;
-    let value: Value = structured.read().map_err(|e| fault(e.to_string()))?;
+    let value = value_of(structured).map_err(fault)?;
     output.check(&value).map_err(fault)
 }
 

@@ -39,6 +39,14 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether this is a question that the client did not say it can be asked. A handler that has another way takes it;
+    /// passed on by `?`, it tells the client what is missing.
+    pub fn is_unasked(&self) -> bool {
+        matches!(self.0, Kind::Rejected(Rejection::MissingCapability(_)))
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -1,32 +1,39 @@
-//! Handlers in axum's manner: async functions whose arguments are taken from the call.
+//! Handlers in axum's manner: async functions whose arguments are taken from the request, and whose result is made
+//! into an answer.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use proto::{BoxFuture, Raw, Rejection};
+use proto::{BoxFuture, Object, Raw, Rejection};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::content::{Content, ToolResult};
+use crate::content::{Content, ResourceContents, ToolResult};
 use crate::context::Cx;
 use crate::error::{Error, Result};
+use crate::prompt::Messages;
+use crate::resource::{Contents, Vars};
 use crate::schema::{value_of, with_integers};
 
-/// Something that a handler can take: [`Args`] and [`Cx`].
+/// Something that a handler can take from a request: [`Args`], [`Vars`] and [`Cx`].
 pub trait FromCall: Sized + Send + 'static {
-    /// Takes it from the call.
+    /// Takes it.
     ///
     /// # Errors
-    /// When the call does not have it.
+    /// When the request does not have it.
     fn from_call(cx: &Cx) -> Result<Self>;
 
-    /// The schema of the tool's arguments, where this says something about them.
+    /// The schema of the arguments, where this says something about them.
     fn input() -> Option<Raw> {
         None
     }
 }
 
-/// The call's arguments, as a type that says what they are. Its [`JsonSchema`] becomes the tool's input schema.
+/// The arguments, as a type that says what they are: of a tool, a prompt, an extension's method, or the variables of a
+/// resource template. Its [`JsonSchema`] becomes the tool's input schema, or the prompt's list of arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<T>(pub T);
 
@@ -50,19 +57,35 @@ impl FromCall for Cx {
     }
 }
 
-/// The JSON Schema (2020-12) of a type.
-pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
-    let generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
-    Raw::of(&generator.into_root_schema_for::<T>())
+impl FromCall for Vars {
+    fn from_call(cx: &Cx) -> Result<Self> {
+        Ok(cx.vars().clone())
+    }
 }
 
-/// Something that a tool can return: text, [`Content`], [`ToolResult`], [`Json`], or a [`Result`] of these.
-pub trait Reply: Send + 'static {
-    /// As a tool's result.
+/// The JSON Schema (2020-12) of a type. Types within it stand where they are used, unless they hold themselves: that is
+/// easier to read, and header annotations count only there.
+pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    Raw::of(&settings.into_generator().into_root_schema_for::<T>())
+}
+
+/// Something that a handler can return, of which an answer is made.
+///
+/// | made | of |
+/// |---|---|
+/// | a tool's [`ToolResult`] | text, [`Content`] or several, [`Json`], `()` |
+/// | a prompt's [`Messages`] | text or [`Content`], as one message of the user |
+/// | a resource's [`Contents`] | text or bytes, [`ResourceContents`] or several; an [`Option`] of these for one that may not exist |
+/// | an extension's [`Object`] | [`Json`], a [`Value`] that is an object |
+///
+/// and a [`Result`] of any of these.
+pub trait Reply<Made>: Send + 'static {
+    /// Makes it.
     ///
     /// # Errors
     /// The handler's own.
-    fn into_result(self) -> Result<ToolResult>;
+    fn made(self) -> Result<Made>;
 
     /// The schema of structured results, where they are.
     fn output() -> Option<Raw> {
@@ -70,12 +93,22 @@ pub trait Reply: Send + 'static {
     }
 }
 
+impl<M, T: Reply<M>, E: Into<Error> + Send + 'static> Reply<M> for Result<T, E> {
+    fn made(self) -> Result<M> {
+        self.map_err(Into::into)?.made()
+    }
+
+    fn output() -> Option<Raw> {
+        T::output()
+    }
+}
+
 /// A structured result. The type's [`JsonSchema`] becomes the tool's output schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
-    fn into_result(self) -> Result<ToolResult> {
+impl<T: Serialize + JsonSchema + Send + 'static> Reply<ToolResult> for Json<T> {
+    fn made(self) -> Result<ToolResult> {
         Ok(ToolResult::structured(&self.0))
     }
 
@@ -84,56 +117,60 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
     }
 }
 
-impl Reply for ToolResult {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(self)
+impl<T: Serialize + Send + 'static> Reply<Object> for Json<T> {
+    fn made(self) -> Result<Object> {
+        Raw::of(&self.0).object().map_err(|e| Error::new(format_args!("the result is no object: {e}")))
     }
 }
 
-impl Reply for () {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(ToolResult::default())
+impl Reply<Object> for Value {
+    fn made(self) -> Result<Object> {
+        Json(self).made()
     }
 }
 
-impl Reply for String {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(ToolResult::new([Content::text(self)]))
+/// What is made of something that is given back as it is.
+macro_rules! reply {
+    ($($from:ty => $made:ty: |$it:ident| $result:expr;)*) => {$(
+        impl Reply<$made> for $from {
+            fn made(self) -> Result<$made> {
+                let $it = self;
+                Ok($result)
+            }
+        }
+    )*};
+}
+
+reply! {
+    ToolResult => ToolResult: |it| it;
+    () => ToolResult: |_it| ToolResult::default();
+    String => ToolResult: |it| ToolResult::new([Content::text(it)]);
+    &'static str => ToolResult: |it| ToolResult::new([Content::text(it)]);
+    Content => ToolResult: |it| ToolResult::new([it]);
+    Vec<Content> => ToolResult: |it| ToolResult::new(it);
+    Messages => Messages: |it| it;
+    String => Messages: |it| Messages::new().user(it);
+    &'static str => Messages: |it| Messages::new().user(it);
+    Content => Messages: |it| Messages::new().user(it);
+    Contents => Contents: |it| it;
+    String => Contents: |it| Contents::Text(it);
+    &'static str => Contents: |it| Contents::Text(it.to_owned());
+    Vec<u8> => Contents: |it| Contents::Bytes(it);
+    ResourceContents => Contents: |it| Contents::These(vec![it]);
+    Vec<ResourceContents> => Contents: |it| Contents::These(it);
+    Object => Object: |it| it;
+}
+
+impl<T: Reply<Contents>> Reply<Contents> for Option<T> {
+    fn made(self) -> Result<Contents> {
+        self.map_or(Ok(Contents::Nothing), Reply::made)
     }
 }
 
-impl Reply for &'static str {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(ToolResult::new([Content::text(self)]))
-    }
-}
-
-impl Reply for Content {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(ToolResult::new([self]))
-    }
-}
-
-impl Reply for Vec<Content> {
-    fn into_result(self) -> Result<ToolResult> {
-        Ok(ToolResult::new(self))
-    }
-}
-
-impl<T: Reply, E: Into<Error> + Send + 'static> Reply for Result<T, E> {
-    fn into_result(self) -> Result<ToolResult> {
-        self.map_err(Into::into)?.into_result()
-    }
-
-    fn output() -> Option<Raw> {
-        T::output()
-    }
-}
-
-/// A tool's handler: an async function of up to two [`FromCall`] arguments that returns a [`Reply`].
-pub trait Handler<Taken>: Send + Sync + 'static {
+/// A handler: an async function of up to three [`FromCall`] arguments that returns a [`Reply`].
+pub trait Handler<Taken, Made>: Send + Sync + 'static {
     /// Runs it.
-    fn run(&self, cx: Cx) -> BoxFuture<'static, Result<ToolResult>>;
+    fn run(&self, cx: Cx) -> BoxFuture<'static, Result<Made>>;
     /// The schema of its arguments.
     fn input() -> Option<Raw>;
     /// The schema of its structured result.
@@ -141,25 +178,30 @@ pub trait Handler<Taken>: Send + Sync + 'static {
 }
 
 /// A handler whose types are forgotten.
-pub(crate) type ToolHandler = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<ToolResult>> + Send + Sync>;
+pub(crate) type Run<Made> = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<Made>> + Send + Sync>;
+
+pub(crate) fn run<T, M, H: Handler<T, M>>(handler: H) -> Run<M> {
+    Arc::new(move |cx| handler.run(cx))
+}
 
 macro_rules! handler {
     ($($taken:ident),*) => {
-        impl<F, Fut, R, $($taken),*> Handler<($($taken,)*)> for F
+        impl<F, Fut, R, M, $($taken),*> Handler<($($taken,)*), M> for F
         where
             F: Fn($($taken),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            R: Reply,
+            R: Reply<M>,
+            M: Send + 'static,
             $($taken: FromCall,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn run(&self, cx: Cx) -> BoxFuture<'static, Result<ToolResult>> {
+            fn run(&self, cx: Cx) -> BoxFuture<'static, Result<M>> {
                 $(let $taken = match $taken::from_call(&cx) {
                     Ok(taken) => taken,
                     Err(error) => return Box::pin(std::future::ready(Err(error))),
                 };)*
                 let future = self($($taken),*);
-                Box::pin(async move { future.await.into_result() })
+                Box::pin(async move { future.await.made() })
             }
 
             fn input() -> Option<Raw> {
@@ -177,3 +219,65 @@ macro_rules! handler {
 handler!();
 handler!(A);
 handler!(A, B);
+handler!(A, B, C);
+
+/// What is known of arguments that come as text: their names, and which of them are something else.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Named {
+    /// Name, description, and whether it is required, in the order of the schema.
+    pub(crate) fields: Vec<(String, String, bool)>,
+    /// The type of those that are not text.
+    kinds: HashMap<String, String>,
+}
+
+impl Named {
+    /// Reads the schema of a type.
+    pub(crate) fn read(schema: Option<Raw>) -> Named {
+        let schema: Value = schema.and_then(|raw| raw.read().ok()).unwrap_or_default();
+        let required = |name: &str| {
+            schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
+        };
+        let mut named = Named::default();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let description = property["description"].as_str().unwrap_or_default().to_owned();
+            named.fields.push((name.clone(), description, required(name)));
+            let kinds = match &property["type"] {
+                Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+                kind => Vec::from_iter(kind.as_str()),
+            };
+            if let Some(kind) = kinds.iter().find(|kind| matches!(**kind, "integer" | "number" | "boolean")) {
+                named.kinds.insert(name.clone(), (*kind).to_owned());
+            }
+        }
+        named
+    }
+
+    /// The arguments with numbers and truth values where the type has them.
+    ///
+    /// # Errors
+    /// Says which one is not of its type.
+    pub(crate) fn typed<'a>(
+        &self,
+        texts: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<Raw, Rejection> {
+        let mut arguments = serde_json::Map::new();
+        for (name, text) in texts {
+            let value = match self.kinds.get(name) {
+                None => Value::from(text.as_str()),
+                Some(kind) => {
+                    let read: Option<Value> = serde_json::from_str(text).ok();
+                    let fits = |value: &Value| match kind.as_str() {
+                        "boolean" => value.is_boolean(),
+                        "integer" => value.is_i64() || value.is_u64(),
+                        _ => value.is_number(),
+                    };
+                    read.filter(fits).ok_or_else(|| {
+                        Rejection::Params(format!("the argument {name:?} must be of type {kind}"))
+                    })?
+                }
+            };
+            arguments.insert(name.clone(), value);
+        }
+        Ok(Raw::of(&arguments))
+    }
+}

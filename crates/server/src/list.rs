@@ -9,12 +9,13 @@ use crate::seal::Sealer;
 /// How long a cursor can be used.
 const CURSOR_TTL: Duration = Duration::from_secs(3600);
 
-/// One page of a list that is in a fixed order: at most `size` entries from where the request's cursor says.
+/// One page of a list that is in a fixed order: at most `size` entries behind the place that the request's cursor
+/// names. Places grow from entry to entry, and an entry keeps its own.
 ///
 /// # Errors
 /// When the cursor was not issued for this list and principal, or has expired.
 pub fn page<'a>(
-    entries: impl Iterator<Item = &'a Raw>,
+    entries: impl Iterator<Item = (u64, &'a Raw)>,
     request: &Request,
     size: usize,
     hint: CacheHint,
@@ -22,7 +23,7 @@ pub fn page<'a>(
 ) -> Result<Object, Rejection> {
     let name = request.method.row().lists.unwrap_or_default();
     let principal = &request.peer.principal;
-    let start: usize = match request.params.get("cursor") {
+    let behind: u64 = match request.params.get("cursor") {
         None => 0,
         Some(cursor) => {
             let wrong = || Rejection::Params("the cursor was not issued here, or has expired".into());
@@ -30,12 +31,14 @@ pub fn page<'a>(
             sealer.open(name, principal, &sealed).map_err(|_| wrong())?
         }
     };
-    let mut rest = entries.skip(start);
-    let shown: Vec<Raw> = rest.by_ref().take(size).cloned().collect();
+    let mut rest = entries.skip_while(|(place, _)| *place <= behind);
+    let shown: Vec<(u64, Raw)> = rest.by_ref().take(size).map(|(place, raw)| (place, raw.clone())).collect();
+    let last = shown.last().map_or(behind, |(place, _)| *place);
+    let shown: Vec<Raw> = shown.into_iter().map(|(_, raw)| raw).collect();
     let mut result = Object::new().with(name, project::list(&shown));
     if rest.next().is_some() {
         let cursor = sealer
-            .seal(name, principal, CURSOR_TTL, &(start + shown.len()))
+            .seal(name, principal, CURSOR_TTL, &last)
             .map_err(|_| Rejection::Internal("no cursor could be made".into()))?;
         result.set("nextCursor", cursor.as_str());
     }

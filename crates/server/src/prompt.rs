@@ -1,19 +1,11 @@
 //! Prompts.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use proto::{BoxFuture, Object, Raw};
+use proto::{Object, Raw};
 use serde_json::Value;
 
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::Content;
-use crate::context::Cx;
-use crate::error::Result;
-
-/// Makes a prompt's messages.
-pub type PromptHandler =
-    Arc<dyn Fn(HashMap<String, String>, Cx) -> BoxFuture<'static, Result<Messages>> + Send + Sync>;
+use crate::handler::{Handler, Named, Run, run};
 
 /// The messages of a prompt.
 #[derive(Clone, Debug, Default)]
@@ -52,64 +44,93 @@ impl Messages {
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
 pub struct Prompt {
     pub(crate) name: String,
-    pub(crate) definition: Object,
-    pub(crate) arguments: Vec<Argument>,
-    pub(crate) handler: PromptHandler,
+    definition: Object,
+    arguments: Vec<Argument>,
+    typed: Named,
+    handler: Run<Messages>,
 }
 
+/// An argument of a prompt.
 pub(crate) struct Argument {
     pub(crate) name: String,
-    pub(crate) description: String,
+    description: String,
     pub(crate) required: bool,
     pub(crate) complete: Option<Completer>,
 }
 
+/// A prompt that was checked.
+pub(crate) struct Ready {
+    pub(crate) definition: Raw,
+    pub(crate) description: Option<Raw>,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) typed: Named,
+    pub(crate) handler: Run<Messages>,
+}
+
 impl Prompt {
-    /// A prompt with a name, a description, and an async function that makes its messages.
-    pub fn new<F, Fut>(name: &str, description: &str, handler: F) -> Prompt
-    where
-        F: Fn(HashMap<String, String>, Cx) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Messages>> + Send + 'static,
-    {
+    /// A prompt with a name, a description, and an async function that makes its [`Messages`]. Where the function takes
+    /// [`crate::Args`] of a type, the type's fields are the prompt's arguments.
+    pub fn new<T, H: Handler<T, Messages>>(name: &str, description: &str, handler: H) -> Prompt {
+        let typed = Named::read(H::input());
+        let argument = |(name, description, required): &(String, String, bool)| Argument {
+            name: name.clone(),
+            description: description.clone(),
+            required: *required,
+            complete: None,
+        };
         Prompt {
             name: name.to_owned(),
             definition: Object::new().with("name", name).with("description", description),
-            arguments: Vec::new(),
-            handler: Arc::new(move |arguments, cx| Box::pin(handler(arguments, cx))),
+            arguments: typed.fields.iter().map(argument).collect(),
+            typed,
+            handler: run(handler),
         }
     }
 
-    /// The same with an argument.
+    /// The same with an argument that the type of the handler's arguments does not name, or with another description.
     #[must_use]
     pub fn argument(mut self, name: &str, description: &str, required: bool) -> Prompt {
         let (name, description) = (name.to_owned(), description.to_owned());
-        self.arguments.push(Argument { name, description, required, complete: None });
+        match self.arguments.iter_mut().find(|argument| argument.name == name) {
+            Some(argument) => (argument.description, argument.required) = (description, required),
+            None => self.arguments.push(Argument { name, description, required, complete: None }),
+        }
         self
     }
 
-    /// The same with completion for the argument that was added last: an async function of what was typed that gives
-    /// values, the best first.
+    /// The same with completion for an argument: an async function of what was typed that gives values, the best first.
     #[must_use]
-    pub fn complete<F, Fut>(self, values: F) -> Prompt
+    pub fn complete<F, Fut>(self, argument: &str, values: F) -> Prompt
     where
         F: Fn(Typed) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
-        self.completed_by(completer(values))
+        self.completed(argument, completer(values))
     }
 
-    /// The same with completion for the argument that was added last from a set of choices, ranked by
-    /// [`Typed::rank`].
+    /// The same with completion for an argument from a set of choices, ranked by [`Typed::rank`].
     #[must_use]
-    pub fn choices<S: Into<String>>(self, values: impl IntoIterator<Item = S>) -> Prompt {
-        self.completed_by(choices(values))
+    pub fn choices<S: Into<String>>(self, argument: &str, values: impl IntoIterator<Item = S>) -> Prompt {
+        self.completed(argument, choices(values))
     }
 
-    fn completed_by(mut self, completer: Completer) -> Prompt {
-        if let Some(argument) = self.arguments.last_mut() {
-            argument.complete = Some(completer);
+    fn completed(mut self, name: &str, completer: Completer) -> Prompt {
+        match self.arguments.iter_mut().find(|argument| argument.name == name) {
+            Some(argument) => argument.complete = Some(completer),
+            None => self.arguments.push(Argument {
+                name: name.to_owned(),
+                description: String::new(),
+                required: false,
+                complete: Some(completer),
+            }),
         }
         self
+    }
+
+    /// The same with a title for people.
+    #[must_use]
+    pub fn title(self, title: &str) -> Prompt {
+        self.with("title", title)
     }
 
     /// The same with any member of the definition: `title`, `icons`, `_meta`.
@@ -119,13 +140,27 @@ impl Prompt {
         self
     }
 
-    /// The definition, as it is listed.
-    pub(crate) fn listed(&self) -> Raw {
-        let mut definition = self.definition.clone();
-        if !self.arguments.is_empty() {
-            let argument = |a: &Argument| serde_json::json!({"name": a.name, "description": a.description, "required": a.required});
-            definition.set("arguments", Raw::of(&self.arguments.iter().map(argument).collect::<Vec<_>>()));
+    /// Checks the definition.
+    pub(crate) fn ready(self) -> Result<Ready, String> {
+        if self.name.is_empty() {
+            return Err("a prompt needs a name".into());
         }
-        Raw::from(definition)
+        let mut definition = self.definition;
+        if !self.arguments.is_empty() {
+            let argument = |a: &Argument| {
+                let named = Object::new().with("name", &*a.name);
+                let described = match a.description.is_empty() {
+                    true => named,
+                    false => named.with("description", &*a.description),
+                };
+                Raw::from(described.with("required", Raw::of(&a.required)))
+            };
+            let listed: Vec<Raw> = self.arguments.iter().map(argument).collect();
+            definition.set("arguments", proto::project::list(&listed));
+        }
+        let description = definition.get("description").cloned();
+        let definition = Raw::from(definition);
+        let Prompt { arguments, typed, handler, .. } = self;
+        Ok(Ready { definition, description, arguments, typed, handler })
     }
 }

@@ -1,40 +1,75 @@
 //! Resources and resource templates.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::time::Duration;
 
-use proto::{BoxFuture, Object, Raw};
+use proto::{CacheHint, Object, Raw};
 use serde_json::Value;
 
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
-use crate::context::Cx;
-use crate::error::Result;
+use crate::handler::{Handler, Named, Run, run};
 use crate::template::Template;
 
-/// Reads a resource: gets the context, gives its contents.
-pub type ResourceHandler = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<Vec<ResourceContents>>> + Send + Sync>;
-/// Reads a resource of a template: gets the URI's variables and the context. `None` where there is none.
-pub type TemplateHandler =
-    Arc<dyn Fn(Vars, Cx) -> BoxFuture<'static, Result<Option<Vec<ResourceContents>>>> + Send + Sync>;
+/// What a resource holds, as a handler gives it.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// There is no such resource.
+    Nothing,
+    /// Text, of the MIME type that the definition names.
+    Text(String),
+    /// Bytes, of the MIME type that the definition names.
+    Bytes(Vec<u8>),
+    /// Contents with URIs and MIME types of their own.
+    These(Vec<ResourceContents>),
+}
+
+impl Contents {
+    /// With what the definition says where the handler did not.
+    pub(crate) fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
+        match self {
+            Contents::Nothing => Vec::new(),
+            Contents::Text(text) => {
+                vec![ResourceContents::text(uri, mime_type.unwrap_or("text/plain"), text)]
+            }
+            Contents::Bytes(bytes) => {
+                vec![ResourceContents::blob(uri, mime_type.unwrap_or("application/octet-stream"), bytes)]
+            }
+            Contents::These(contents) => contents,
+        }
+    }
+}
+
+/// What resources and templates have in common.
+pub(crate) struct Readable {
+    pub(crate) definition: Raw,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) handler: Run<Contents>,
+    pub(crate) hint: CacheHint,
+}
+
+impl Readable {
+    fn new(definition: Object, handler: Run<Contents>, hint: CacheHint) -> Readable {
+        let mime_type = definition.string("mimeType").map(|mime| mime.to_string());
+        Readable { definition: Raw::from(definition), mime_type, handler, hint }
+    }
+}
 
 /// A resource.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
 pub struct Resource {
     pub(crate) uri: String,
-    pub(crate) definition: Object,
-    pub(crate) handler: ResourceHandler,
+    definition: Object,
+    handler: Run<Contents>,
+    hint: CacheHint,
 }
 
 impl Resource {
     /// A resource whose contents never change.
     pub fn fixed(name: &str, contents: ResourceContents) -> Resource {
         let (uri, mime) = (contents.0.string("uri"), contents.0.get("mimeType").cloned());
-        let handler = move |_| {
-            let contents = contents.clone();
-            async move { Ok(vec![contents]) }
-        };
+        let handler = move || std::future::ready(contents.clone());
         let resource = Resource::new(&uri.unwrap_or_default(), name, handler);
         match mime {
             Some(mime) => Resource { definition: resource.definition.with("mimeType", mime), ..resource },
@@ -42,17 +77,34 @@ impl Resource {
         }
     }
 
-    /// A resource that is made when it is read.
-    pub fn new<F, Fut>(uri: &str, name: &str, handler: F) -> Resource
-    where
-        F: Fn(Cx) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<ResourceContents>>> + Send + 'static,
-    {
+    /// A resource that is made when it is read, by an async function that gives its [`Contents`].
+    pub fn new<T, H: Handler<T, Contents>>(uri: &str, name: &str, handler: H) -> Resource {
         Resource {
             uri: uri.to_owned(),
             definition: Object::new().with("uri", uri).with("name", name),
-            handler: Arc::new(move |cx| Box::pin(handler(cx))),
+            handler: run(handler),
+            hint: CacheHint::default(),
         }
+    }
+
+    /// The same of a MIME type.
+    #[must_use]
+    pub fn mime_type(self, mime_type: &str) -> Resource {
+        self.with("mimeType", mime_type)
+    }
+
+    /// The same with a description.
+    #[must_use]
+    pub fn description(self, description: &str) -> Resource {
+        self.with("description", description)
+    }
+
+    /// The same with a time for which a client may keep what it read, and whether it is the same for every caller.
+    /// Where nothing is said it may not be kept.
+    #[must_use]
+    pub fn fresh_for(mut self, ttl: Duration, public: bool) -> Resource {
+        self.hint = CacheHint { ttl, public };
+        self
     }
 
     /// The same with any member of the definition: `title`, `description`, `mimeType`, `annotations`.
@@ -61,10 +113,16 @@ impl Resource {
         self.definition.set(member, Raw::of(&value.into()));
         self
     }
+
+    /// Checks the definition.
+    pub(crate) fn ready(self) -> Result<Readable, String> {
+        url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
+        Ok(Readable::new(self.definition, self.handler, self.hint))
+    }
 }
 
-/// The values of a template's variables in one URI.
-#[derive(Clone, Debug)]
+/// The URI that is read, and the values of its template's variables.
+#[derive(Clone, Debug, Default)]
 pub struct Vars {
     /// The whole URI.
     pub uri: String,
@@ -76,33 +134,57 @@ impl Vars {
         Vars { uri: uri.to_owned(), values: values.into_iter().collect() }
     }
 
-    /// A variable's value, percent-decoded. Every variable of the template has one.
+    /// A variable's value, percent-decoded; empty where the URI has none.
     pub fn get(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
+
+    pub(crate) fn values(&self) -> &HashMap<String, String> {
+        &self.values
+    }
 }
 
-/// Resources whose URIs follow a template (RFC 6570: `{name}` within a segment, `{+name}` across segments).
+/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Vars`], or
+/// [`crate::Args`] of a type whose fields are the template's variables.
 pub struct ResourceTemplate {
     pub(crate) source: String,
-    pub(crate) definition: Object,
-    pub(crate) handler: TemplateHandler,
-    pub(crate) completers: HashMap<String, Completer>,
+    definition: Object,
+    handler: Run<Contents>,
+    typed: Named,
+    completers: HashMap<String, Completer>,
+    hint: CacheHint,
 }
 
 impl ResourceTemplate {
-    /// A template, and the function that reads the resources that match it.
-    pub fn new<F, Fut>(template: &str, name: &str, handler: F) -> ResourceTemplate
-    where
-        F: Fn(Vars, Cx) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Option<Vec<ResourceContents>>>> + Send + 'static,
-    {
+    /// A template, and an async function that gives the [`Contents`] of the resources that match it.
+    pub fn new<T, H: Handler<T, Contents>>(template: &str, name: &str, handler: H) -> ResourceTemplate {
         ResourceTemplate {
             source: template.to_owned(),
             definition: Object::new().with("uriTemplate", template).with("name", name),
-            handler: Arc::new(move |vars, cx| Box::pin(handler(vars, cx))),
+            handler: run(handler),
+            typed: Named::read(H::input()),
             completers: HashMap::new(),
+            hint: CacheHint::default(),
         }
+    }
+
+    /// The same of a MIME type.
+    #[must_use]
+    pub fn mime_type(self, mime_type: &str) -> ResourceTemplate {
+        self.with("mimeType", mime_type)
+    }
+
+    /// The same with a description.
+    #[must_use]
+    pub fn description(self, description: &str) -> ResourceTemplate {
+        self.with("description", description)
+    }
+
+    /// The same with a time for which a client may keep what it read, and whether it is the same for every caller.
+    #[must_use]
+    pub fn fresh_for(mut self, ttl: Duration, public: bool) -> ResourceTemplate {
+        self.hint = CacheHint { ttl, public };
+        self
     }
 
     /// The same with any member of the definition: `title`, `description`, `mimeType`, `annotations`.
@@ -137,9 +219,9 @@ impl ResourceTemplate {
 
 /// A template that was checked.
 pub(crate) struct Ready {
-    pub(crate) definition: Raw,
     pub(crate) template: Template,
-    pub(crate) handler: TemplateHandler,
+    pub(crate) readable: Readable,
+    pub(crate) typed: Named,
     pub(crate) completers: HashMap<String, Completer>,
 }
 
@@ -149,7 +231,7 @@ impl ResourceTemplate {
         if let Some(unknown) = self.completers.keys().find(|name| !template.variables().any(|v| v == *name)) {
             return Err(format!("{:?} has no variable {unknown:?} to complete", self.source));
         }
-        let definition = Raw::from(self.definition);
-        Ok(Ready { definition, template, handler: self.handler, completers: self.completers })
+        let readable = Readable::new(self.definition, self.handler, self.hint);
+        Ok(Ready { template, readable, typed: self.typed, completers: self.completers })
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use proto::{Mirror, Object, Raw};
 use serde_json::Value;
 
-use crate::handler::{Handler, ToolHandler};
+use crate::content::ToolResult;
+use crate::handler::{Handler, Run, run};
 use crate::schema::Validator;
 
 /// A tool: its definition, and the function that runs it.
@@ -14,13 +15,13 @@ use crate::schema::Validator;
 pub struct Tool {
     pub(crate) name: String,
     definition: Object,
-    pub(crate) handler: ToolHandler,
+    pub(crate) handler: Run<ToolResult>,
 }
 
 /// A tool that was checked.
 pub(crate) struct Ready {
     pub(crate) definition: Raw,
-    pub(crate) handler: ToolHandler,
+    pub(crate) handler: Run<ToolResult>,
     pub(crate) input: Validator,
     pub(crate) output: Option<Validator>,
     pub(crate) mirrors: Arc<[Mirror]>,
@@ -29,14 +30,14 @@ pub(crate) struct Ready {
 impl Tool {
     /// A tool with a name of 1 to 128 characters out of `A-Z a-z 0-9 _ - .`, a description that a model
     /// understands, and an async function.
-    pub fn new<T, H: Handler<T>>(name: &str, description: &str, handler: H) -> Tool {
+    pub fn new<T, H: Handler<T, ToolResult>>(name: &str, description: &str, handler: H) -> Tool {
         let input = H::input().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
         let mut definition =
             Object::new().with("name", name).with("description", description).with("inputSchema", input);
         if let Some(output) = H::output() {
             definition.set("outputSchema", output);
         }
-        Tool { name: name.to_owned(), definition, handler: Arc::new(move |cx| handler.run(cx)) }
+        Tool { name: name.to_owned(), definition, handler: run(handler) }
     }
 
     /// The same with a title for people.
@@ -57,12 +58,15 @@ impl Tool {
         self.with("outputSchema", schema)
     }
 
-    /// The same, with a parameter that HTTP mirrors in the header `Mcp-Param-{header}`.
+    /// The same, with a parameter that HTTP mirrors in the header `Mcp-Param-{header}`. A parameter within others is
+    /// named by its path: `order.region`. In a type the attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a
+    /// field says the same.
     #[must_use]
     pub fn mirrored(mut self, parameter: &str, header: &str) -> Tool {
         let mut schema: Value =
             self.definition.get("inputSchema").and_then(|s| s.read().ok()).unwrap_or_default();
-        schema["properties"][parameter][spec::header::PARAM_KEYWORD] = header.into();
+        let place = parameter.split('.').fold(&mut schema, |within, name| &mut within["properties"][name]);
+        place[spec::header::PARAM_KEYWORD] = header.into();
         self.definition.set("inputSchema", Raw::of(&schema));
         self
     }

@@ -56,8 +56,7 @@ pub fn all() -> Vec<&'static Shape> {
     let results = Method::rows().iter().map(|row| row.result);
     let notices = Notice::rows().iter().map(|row| row.params);
     let questions = Question::ALL.into_iter().flat_map(|question| [question.params(), question.answer()]);
-    // Of requests only this is looked into.
-    let requests = [&REQUEST_META, &CLIENT_CAPABILITIES];
+    let requests = Method::rows().iter().map(|row| row.params);
     let mut left: Vec<&'static Shape> =
         results.chain([&INPUT_REQUIRED_RESULT]).chain(notices).chain(questions).chain(requests).collect();
     left.reverse();

@@ -97,6 +97,8 @@ pub enum Method {
     CompletionComplete,
     LoggingSetLevel,
     SubscriptionsListen,
+    /// One of an extension that is not part of these tables, by its name on the wire.
+    Extension(&'static str),
 }
 
 /// What holds of a method.
@@ -272,6 +274,9 @@ const METHODS: &[MethodRow] = &[
     },
 ];
 
+/// What holds of any method of an extension that is not part of these tables.
+const EXTENSION: MethodRow = MethodRow { lifetimes: &[], ..PLAIN };
+
 impl Method {
     /// Every row.
     pub fn rows() -> &'static [MethodRow] {
@@ -280,12 +285,18 @@ impl Method {
 
     /// This method's row.
     pub fn row(self) -> &'static MethodRow {
+        if let Method::Extension(_) = self {
+            return &EXTENSION;
+        }
         METHODS.iter().find(|row| row.method == self).unwrap_or(&PLAIN)
     }
 
     /// The name on the wire.
     pub fn wire(self) -> &'static str {
-        self.row().wire
+        match self {
+            Method::Extension(wire) => wire,
+            _ => self.row().wire,
+        }
     }
 
     /// Finds a method by its name on the wire, whatever revision it is of.

@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
 mod coverage;
+mod hearing;
 mod link;
 pub mod matrix;
 pub mod referee;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 pub use coverage::{Between, Note, Observer, covers, saw_http};
+pub use hearing::{Heard, Hearing, heard};
 pub use link::{Head, http};
 
 /// How long a test waits for something that must come.
@@ -126,9 +128,15 @@ pub struct Program {
     pub child: Child,
     /// Where it serves HTTP.
     pub url: Option<String>,
+    heard: Heard,
 }
 
 impl Program {
+    fn new(child: Child, url: Option<String>) -> Program {
+        let heard = Heard::from(&child);
+        Program { child, url, heard }
+    }
+
     /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
     pub async fn http(command: &str, args: &[&str]) -> Program {
         Program::of(prepared(command, args)).await
@@ -150,7 +158,7 @@ impl Program {
         let url = url.await.expect("it serves in time");
         coverage::serves(&url, coverage::between(command));
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Program { child, url: Some(url) }
+        Program::new(child, Some(url))
     }
 }
 
@@ -191,6 +199,12 @@ pub struct Client {
     pub revision: Option<&'static str>,
     /// What a modern client declares in each request.
     pub capabilities: Value,
+    /// The referee is not asked about this client nor about what its program said to scripted servers, for a reason
+    /// that the test gives.
+    pub unjudged: bool,
+    hearing: hearing::Hearing,
+    /// Exchanges that end sessions: their bodies are no messages.
+    deletions: Vec<Exchange>,
     next_id: u64,
     next_exchange: Exchange,
 }
@@ -236,7 +250,7 @@ impl Client {
         tokio::spawn(async move { while let Ok(Some(_)) = stderr.next_line().await {} });
         tokio::spawn(link::lines(stdout, sender.clone()));
         let stdin = child.stdin.take().expect("stdin is piped");
-        let program = Some(Program { child, url: None });
+        let program = Some(Program::new(child, None));
         Client::new(Link::Stdio(Some(Box::new(stdin))), program, observer, sender, arrivals)
     }
 
@@ -319,6 +333,9 @@ impl Client {
             session: None,
             revision: None,
             capabilities: json!({}),
+            unjudged: false,
+            hearing: hearing::Hearing::new(spec::Direction::ToClient),
+            deletions: Vec::new(),
             next_id: 1,
             next_exchange: 1,
         }
@@ -338,7 +355,11 @@ impl Client {
             self.session = Some(session.to_str().expect("a session id is ASCII").to_owned());
         }
         self.revision = Some(revision);
-        self.notify("notifications/initialized", json!({})).await;
+        let taken = self.notify("notifications/initialized", json!({})).await;
+        if matches!(self.link, Link::Http { .. }) {
+            // What is posted next has a connection of its own and might overtake it.
+            self.wait("that it is taken", |a| matches!(a, Arrival::End(of) if *of == taken)).await;
+        }
         reply
     }
 
@@ -408,6 +429,7 @@ impl Client {
 
     /// Sends text as it is: over stdio as a line, over HTTP as a body.
     pub async fn send_text(&mut self, text: &str, headers: &[(&str, &str)]) -> Exchange {
+        self.hearing.asks(&serde_json::from_str(text).unwrap_or_default());
         if let Link::Stdio(stdin) = &mut self.link {
             let stdin = stdin.as_mut().expect("the input is open");
             stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
@@ -451,6 +473,7 @@ impl Client {
         let Link::Http { url, exchanges } = &mut self.link else { panic!("stdio has no exchanges") };
         let running = link::run(exchange, url, verb, &all, body, self.sender.clone(), false);
         exchanges.push((exchange, running));
+        self.deletions.extend((verb == "DELETE").then_some(exchange));
         exchange
     }
 
@@ -482,11 +505,27 @@ impl Client {
         }
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
-            match tokio::time::timeout_at(deadline, self.arrivals.recv()).await {
+            let arrival = tokio::time::timeout_at(deadline, self.arrivals.recv()).await;
+            if let Ok(Some(arrival)) = &arrival {
+                self.judge(arrival);
+            }
+            match arrival {
                 Ok(Some(arrival)) if test(&arrival) => return arrival,
                 Ok(Some(arrival)) => self.queue.push_back(arrival),
                 Ok(None) | Err(_) => panic!("{what} did not come; what came: {:#?}", self.queue),
             }
+        }
+    }
+
+    /// Everything that arrives is valid in the revision that it is of.
+    fn judge(&mut self, arrival: &Arrival) {
+        let assumed = self.revision.and_then(spec::Revision::parse);
+        let unnamed = (!matches!(self.link, Link::Stdio(_))).then_some(spec::Revision::UNNAMED);
+        if let (Arrival::Message(exchange, message, _), false) = (arrival, self.unjudged)
+            && !self.deletions.contains(exchange)
+            && let Err(why) = self.hearing.hear(message, assumed, unnamed)
+        {
+            panic!("{why}");
         }
     }
 
@@ -557,9 +596,22 @@ impl Client {
     /// Everything that arrived so far and was not asked for, without waiting for more.
     pub fn leftovers(&mut self) -> Vec<Arrival> {
         while let Ok(arrival) = self.arrivals.try_recv() {
+            self.judge(&arrival);
             self.queue.push_back(arrival);
         }
         self.queue.drain(..).collect()
+    }
+}
+
+impl Drop for Client {
+    /// What no test waited for is judged too.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.leftovers();
+        }
+        if let Some(program) = &mut self.program {
+            program.heard.unjudged |= self.unjudged;
+        }
     }
 }
 

@@ -330,8 +330,9 @@ impl Schema {
         let own =
             self.published.iter().find(|(_, definition)| of_code(definition)).map(|(name, _)| name.as_str());
         let mut message = message.clone();
-        // JSON-RPC answers what it cannot read with a null id, for which older schemas have no form.
-        if self.revision.rules().null_id_when_unreadable && message.get("id").is_some_and(Value::is_null) {
+        // JSON-RPC answers what it cannot read with a null id, and HTTP says why it refuses without one: older
+        // revisions have both in prose, and their schemas have a form for neither.
+        if self.revision.rules().null_id_when_unreadable && message.get("id").is_none_or(Value::is_null) {
             message["id"] = json!(0);
         }
         let definition = own.unwrap_or(envelope);

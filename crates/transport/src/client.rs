@@ -114,13 +114,22 @@ struct State {
     held: HashMap<String, (CallKey, Principal)>,
     next: CallKey,
     /// Why the server is gone, once it is.
-    gone: Option<String>,
+    gone: Option<Gone>,
     /// The annotated parameters of tools, as far as they were listed.
     mirrors: HashMap<String, Arc<[Mirror]>>,
 }
 
+struct Gone {
+    /// To those who waited for it.
+    told: String,
+    /// To those who run it.
+    whole: String,
+}
+
 struct Slot {
     events: EventSink,
+    /// It is of the user of this machine.
+    local: bool,
     answer: Waiting,
     /// Reads the call's own response, where it must go on while the call is held.
     reading: Option<AbortHandle>,
@@ -210,7 +219,7 @@ impl Client {
 
     /// Why the server is gone; empty while it is not.
     pub fn why_gone(&self) -> String {
-        self.0.lock().gone.clone().unwrap_or_default()
+        self.0.lock().gone.as_ref().map(|gone| gone.whole.clone()).unwrap_or_default()
     }
 
     /// How many calls are under way, those included that wait for an answer of their client.
@@ -233,7 +242,7 @@ impl Client {
 
     /// Ends the connection; a program is ended in the order of the specification, and waited for.
     pub async fn close(&self) {
-        self.0.end("the connection was closed");
+        self.0.end("the connection was closed", "");
         match &self.0.link {
             Link::Pipe { keeper: Some(keeper), .. } => keeper.ended().await,
             Link::Pipe { keeper: None, .. } => {}
@@ -250,12 +259,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all that is under way.
-    fn end(&self, why: &str) {
+    /// Ends all that is under way. Those who wait are told why; `more` is for the user of this machine alone: a server's
+    /// last words and its address are nobody else's business.
+    fn end(&self, why: &str, more: &str) {
         let mut state = self.lock();
         if state.gone.is_none() {
-            state.gone = Some(why.to_owned());
+            state.gone = Some(Gone { told: why.to_owned(), whole: format!("{why}{more}") });
         }
+        let whole = format!("{why}{more}");
         let calls = std::mem::take(&mut state.calls);
         state.listens.clear();
         state.held.clear();
@@ -263,7 +274,8 @@ impl Shared {
         self.watchers.close();
         for slot in calls.into_values() {
             if let Waiting::For(waiting) = slot.answer {
-                let _ = waiting.send(Err(Rejection::Internal(why.to_owned())));
+                let told = if slot.local { whole.clone() } else { why.to_owned() };
+                let _ = waiting.send(Err(Rejection::Internal(told)));
             }
         }
         self.gone.cancel();
@@ -312,7 +324,7 @@ impl Shared {
     fn begin(self: &Arc<Self>, request: &Request) -> Result<Begun, Rejection> {
         let mut state = self.lock();
         if let Some(why) = &state.gone {
-            return Err(Rejection::Gone(why.clone()));
+            return Err(Rejection::Gone(why.told.clone()));
         }
         let (waiting, answer) = oneshot::channel();
         if let (Edge::Legacy(_), Some(answers)) = (&state.edge, &request.answers) {
@@ -330,7 +342,9 @@ impl Shared {
         }
         let key = state.key();
         let outgoing = state.edge.call(key, request);
-        let slot = Slot { events: request.events.clone(), answer: Waiting::For(waiting), reading: None };
+        let local = request.peer.principal == Principal::local();
+        let slot =
+            Slot { events: request.events.clone(), local, answer: Waiting::For(waiting), reading: None };
         state.calls.insert(key, slot);
         Ok(Begun { under: Under::new(self, key), answer, send: Vec::new(), outgoing: Some(outgoing) })
     }
@@ -373,7 +387,17 @@ impl Shared {
                 Link::Pipe { out, .. } => {
                     out.send(message).await.map_err(|_| Rejection::Gone(self.why_gone().to_string()))?;
                 }
-                Link::Http(link) => link.tell(message).await?,
+                Link::Http(link) => link.tell(message).await.map_err(|error| match error {
+                    // It takes nothing any more, and what these messages go before was not sent.
+                    TransportError::Closed(_) | TransportError::Reach { .. } => {
+                        self.end(error.told(), &format!(": {error}"));
+                        Rejection::Gone(error.told().into())
+                    }
+                    error => {
+                        tracing::warn!(%error, "a message could not be sent to a server");
+                        Rejection::Internal(error.told().into())
+                    }
+                })?,
             }
         }
         Ok(())
@@ -390,14 +414,19 @@ impl Shared {
     }
 
     fn why_gone(&self) -> Rejection {
-        Rejection::Internal(self.lock().gone.clone().unwrap_or_else(|| "the server is gone".into()))
+        Rejection::Internal(
+            self.lock()
+                .gone
+                .as_ref()
+                .map_or_else(|| "the server is gone".to_owned(), |gone| gone.told.clone()),
+        )
     }
 
     async fn listen(self: &Arc<Self>, filter: Filter) -> Result<Listening, Rejection> {
         let (key, outgoing, changes, acknowledged) = {
             let mut state = self.lock();
             if let Some(why) = &state.gone {
-                return Err(Rejection::Internal(why.clone()));
+                return Err(Rejection::Internal(why.told.clone()));
             }
             let key = state.key();
             let outgoing = state.edge.listen(key, &filter);

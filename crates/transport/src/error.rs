@@ -48,3 +48,17 @@ pub enum TransportError {
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
 }
+
+impl TransportError {
+    /// For those who use a server but do not run it: without addresses, programs and what they last said.
+    pub(crate) fn told(&self) -> &'static str {
+        match self {
+            TransportError::Listen { .. } => "the address cannot be listened on",
+            TransportError::Start { .. } => "the server cannot be started",
+            TransportError::Url { .. } | TransportError::Reach { .. } => "the server cannot be reached",
+            TransportError::Closed(_) => "the server closed the connection",
+            TransportError::Protocol(_) => "the server does not answer as it should",
+            TransportError::Timeout(_) => "the server does not answer",
+        }
+    }
+}

@@ -211,7 +211,9 @@ async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body) -> Result<Respons
     let elsewhere = session.is_some() && version != Some(Revision::LATEST_MODERN.as_str().as_bytes());
     match message {
         Message::Request(call) => request(app, headers, call, accept, session.is_some()).await,
-        Message::Notification { .. } | Message::Response { .. } if elsewhere => Err(legacy::other_revision()),
+        Message::Notification { .. } if elsewhere => Err(legacy::other_revision()),
+        // The session is there: 404 would have its client open another.
+        Message::Response { .. } if session.is_some() => Err(legacy::other_revision()),
         Message::Notification { .. } if !headers.contains_key(name::SESSION_ID) || session.is_some() => {
             Ok(accepted())
         }

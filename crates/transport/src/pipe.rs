@@ -9,6 +9,7 @@ use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proto::edge::{CallKey, Output, Pipe, Served};
+use proto::modern::server::Ending;
 use proto::wire::{Message, Unreadable};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -190,7 +191,7 @@ impl Driver {
                 () = shutdown.cancelled(), if deadline.is_none() => {
                     deadline = Some(tokio::time::Instant::now() + GRACE);
                     for key in self.pipe.listens() {
-                        let outputs = self.pipe.ended(key);
+                        let outputs = self.pipe.ended(key, Ending::Closing);
                         self.apply(outputs).await;
                     }
                 }
@@ -202,7 +203,7 @@ impl Driver {
                 Some((key, change)) = self.changes.next(), if !self.changes.is_empty() => {
                     let outputs = match change {
                         Some(change) => self.pipe.changed(key, &change),
-                        None => self.pipe.ended(key),
+                        None => self.pipe.ended(key, Ending::Over),
                     };
                     self.apply(outputs).await;
                 }
@@ -226,7 +227,7 @@ impl Driver {
             self.done(done).await;
         }
         for key in self.pipe.listens() {
-            let outputs = self.pipe.ended(key);
+            let outputs = self.pipe.ended(key, Ending::Closing);
             self.apply(outputs).await;
         }
         let outputs = self.pipe.abandoned();

@@ -67,19 +67,9 @@ fn scripts(revision: &str) -> Vec<(&'static str, &'static str, Vec<&'static str>
                 vec![form, model, roots],
                 "my name: Paris (1 roots)",
             ),
-            (
-                tool,
-                "test_input_required_result_multi_round",
-                vec![form, form],
-                r#"my name: action=accept, content={"color":"my color"}"#,
-            ),
+            (tool, "test_input_required_result_multi_round", vec![form, form], "my name: my color"),
             (tool, "test_input_required_result_capabilities", vec![form, model], "my name; Paris"),
-            (
-                "prompts/get",
-                "test_input_required_result_prompt",
-                vec![form],
-                r#"Use this context: action=accept, content={"context":"my context"}"#,
-            ),
+            ("prompts/get", "test_input_required_result_prompt", vec![form], "Use this context: my context"),
         ]);
     }
     all

@@ -198,7 +198,7 @@ async fn sub_02_a_listen_gets_only_the_types_it_asked_for_each_tagged_with_its_i
 async fn sub_02_sub_07_every_type_is_announced_to_those_who_asked_for_it_alone() {
     for wire in WIRES {
         let resource = Resource::fixed("R", ResourceContents::text("r://1", "text/plain", "one"));
-        let prompt = dateline::Prompt::new("p", "P.", |_, _| async { Ok(dateline::Messages::new()) });
+        let prompt = dateline::Prompt::new("p", "P.", || async { "Hello." });
         let tool = Tool::new("t", "T.", || async { "t" });
         let server =
             Server::new("changes", "1").tool(tool).prompt(prompt).resource(resource).build().unwrap();

@@ -53,6 +53,7 @@ impl Custom {
             capabilities: capabilities.iter().fold(Capabilities::none(), |all, one| all.with(*one)),
             instructions: None,
             hint: dateline::CacheHint::default(),
+            methods: Vec::new(),
         };
         Custom { description: Arc::new(description), answer }
     }

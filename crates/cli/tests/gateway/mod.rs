@@ -9,6 +9,7 @@ mod misbehaviour;
 mod processes;
 mod progress;
 mod questions;
+mod remote;
 mod subscriptions;
 
 use std::path::PathBuf;
@@ -70,7 +71,7 @@ pub(crate) fn scripted(flags: &[&str]) -> Value {
         String::from_utf8(said.stdout).unwrap().trim().to_owned()
     });
     let args = [&["-S", SCRIPT], flags].concat();
-    json!({"command": *PYTHON, "args": args})
+    json!({"command": *PYTHON, "args": args, "env": {"DATELINE_HEARD": testkit::heard()}})
 }
 
 /// A demo of each era.

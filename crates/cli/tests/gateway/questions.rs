@@ -154,7 +154,10 @@ async fn a_question_is_put_only_where_its_very_mode_was_declared() {
     let sample = json!({"questions": [{"method": "sampling/createMessage", "params": {
         "messages": [], "maxTokens": 1, "tools": [{"name": "t", "inputSchema": {"type": "object"}}],
     }}]});
-    let accept = |_: &Value| json!({"action": "accept"});
+    let accept = |asked: &Value| match asked["method"] == "elicitation/create" {
+        true => json!({"action": "accept"}),
+        false => json!({"role": "assistant", "content": {"type": "text", "text": "t"}, "model": "m"}),
+    };
     let gateway = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for revision in ERAS {
         for side in SIDES {
@@ -188,6 +191,8 @@ fn ask_roots() -> Value {
 #[tokio::test]
 async fn a_modern_upstream_gets_its_own_state_back_to_the_byte_on_a_retry_with_an_id_of_its_own() {
     for mut peer in peers(&scripts(), everything()).await {
+        // A number in its own form shows that the answer is not written anew; no field that is known can hold one.
+        peer.client.unjudged = true;
         let (reply, asked) =
             answered(&mut peer.client, "new_ask", &ask_roots(), |_| json!({"roots": [], "n": 1.0})).await;
         assert_eq!(asked.len(), 1, "{}", peer.label);

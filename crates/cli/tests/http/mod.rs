@@ -2,11 +2,15 @@
 //!
 //! Beside the obligations these are the faults of the field's *doors* that concern a server.
 
+mod batches;
 mod cors;
+mod crowd;
 mod door;
 mod forms;
 mod headers;
 mod limits;
+mod posted;
+mod resume;
 mod sessions;
 mod status;
 mod streams;
@@ -101,8 +105,29 @@ async fn told(url: &str, bytes: &[u8]) -> Answer {
 }
 
 async fn fetch(url: &str, verb: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let headers = [headers, &[("Connection", "close")]].concat();
-    told(url, [&head(url, verb, &headers, body.len()), body].concat().as_bytes()).await
+    let all = [headers, &[("Connection", "close")]].concat();
+    let answer = told(url, [&head(url, verb, &all, body.len()), body].concat().as_bytes()).await;
+    if verb == "POST" {
+        judge(headers, body, &answer);
+    }
+    answer
+}
+
+/// Has the referee judge what came back: one message, or the events of a stream.
+fn judge(headers: &[(&str, &str)], asked: &str, answer: &Answer) {
+    let named = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("mcp-protocol-version"));
+    let named = named.and_then(|(_, version)| spec::Revision::parse(version));
+    let mut hearing = testkit::Hearing::new(spec::Direction::ToClient);
+    // What a session answers is of its revision, which is not known here.
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")) {
+        hearing.asks(&serde_json::from_str(asked).unwrap_or_default());
+    }
+    let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+    for text in events.chain([answer.body.as_str()]) {
+        if let Ok(message) = serde_json::from_str::<Value>(text) {
+            hearing.hear(&message, named, Some(spec::Revision::UNNAMED)).unwrap();
+        }
+    }
 }
 
 /// A modern request with the headers that fit it, and these instead.

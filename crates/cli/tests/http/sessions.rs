@@ -134,6 +134,80 @@ async fn http_10_delete_ends_the_session_with_all_that_runs_in_it() {
 }
 
 #[tokio::test]
+async fn http_11_a_version_that_is_not_the_session_s_is_400_and_changes_nothing() {
+    let mut server = modern(Wire::Http).await;
+    for revision in LEGACY {
+        let mut live = session(&server, revision, json!({})).await;
+        let id = id_of(&live);
+        let stream = live.exchange("GET", &[], Vec::new());
+        assert_eq!(live.head(stream).await.status, 200, "{revision}");
+        let others = LEGACY.into_iter().filter(|other| *other != revision);
+        let wrong = [MODERN, "2024-10-07", "2031-01-01", "banana", "2025-11-25, 2025-06-18", "null", "1"];
+        for version in others.chain(wrong) {
+            let told = format!("{version:?} in a session of {revision}");
+            let headers = [("Mcp-Session-Id", id.as_str()), ("MCP-Protocol-Version", version)];
+            for asked in [request("r", "tools/call", long_countdown()), request("r", "ping", json!({}))] {
+                let answer = post(url(&server), &headers, &asked).await;
+                let (code, of) = answer.error();
+                assert_eq!((answer.status, of), (400, Some(json!("r"))), "{told}: {}", answer.body);
+                assert!(!(-32099..=-32020).contains(&code), "{told}: {code} is of another era");
+            }
+            for message in [
+                json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+                json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
+                json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]),
+            ] {
+                let answer = post(url(&server), &headers, &message).await;
+                if version == MODERN && message.get("method").is_some() {
+                    // In that era no session is looked at, and a notification is not answered.
+                    assert_eq!(answer.status, 202, "{told}: {message}");
+                    continue;
+                }
+                let id = answer.error().1.filter(|id| !id.is_null());
+                assert_eq!((answer.status, id), (400, None), "{told}: {message}");
+            }
+            for verb in ["GET", "DELETE"] {
+                let answer = fetch(url(&server), verb, &headers, "").await;
+                assert_eq!((answer.status, answer.error().1), (400, None), "{told}: {verb}");
+            }
+        }
+        assert_eq!(live.call("echo", json!({"message": "hi"})).await.said(), "hi", "{revision}");
+        let ended = live.leftovers().iter().any(|a| matches!(a, Arrival::End(of) if *of == stream));
+        assert!(!ended, "{revision}: its stream is open");
+    }
+    // A call that had begun would be running still, and be cancelled with its session: nothing was begun.
+    assert_eq!(server.call("cancelled_calls", json!({})).await.said(), "");
+}
+
+#[tokio::test]
+async fn http_12_without_a_version_the_session_s_holds_and_without_a_session_2025_03_26() {
+    let server = modern(Wire::Http).await;
+    let mut lists = BTreeSet::new();
+    for revision in LEGACY {
+        let mut live = session(&server, revision, json!({})).await;
+        let mut texts = Vec::new();
+        for version in [revision, ""] {
+            let asked = request("l", "tools/list", json!({}));
+            let reply = ask(&mut live, &asked, &[("mcp-protocol-version", version)]).await;
+            texts.push(reply.result().to_string());
+        }
+        assert_eq!(texts[0], texts[1], "{revision}");
+        lists.insert(texts.remove(0));
+        // The one revision that takes it.
+        let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]);
+        let exchange = live.send(&batch, &[("mcp-protocol-version", "")]).await;
+        let due = if revision == "2025-03-26" { 200 } else { 400 };
+        assert_eq!(live.head(exchange).await.status, due, "{revision}");
+    }
+    assert!(lists.len() > 1, "the revisions cannot be told apart by what they list");
+    // What cannot be read is refused in the form of a revision: only later ones have no id at all.
+    for (version, id) in [("", Some(json!(null))), ("2025-03-26", Some(json!(null))), (LATEST_LEGACY, None)] {
+        let answer = fetch(url(&server), "POST", &[("MCP-Protocol-Version", version)], "{").await;
+        assert_eq!((answer.status, answer.error()), (400, (-32700, id)), "{version:?}");
+    }
+}
+
+#[tokio::test]
 async fn http_17_a_modern_request_gets_no_session_id() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

@@ -189,6 +189,8 @@ const RESERVED: [i64; 8] = [-32002, -32042, -32020, -32021, -32022, -32023, -320
 
 /// Calls a tool that fails with each code, and asserts that only what the revision has comes out.
 async fn fails_with(client: &mut Client, tool: &str, wire: Wire, revision: &str) {
+    // Whoever fails leaves out the data that errors of some codes have.
+    client.unjudged = true;
     for code in RESERVED {
         let reply = client.call(tool, json!({"code": code})).await;
         let sent = reply.code();
@@ -262,7 +264,7 @@ async fn passes_upstream_codes(wire: Wire, revision: &'static str) {
 #[tokio::test]
 async fn msg_09_a_method_whose_capability_is_not_advertised_is_not_found() {
     let say = || Tool::new("say", "Says something.", || async { "something" });
-    let haiku = || dateline::Prompt::new("haiku", "A haiku.", |_, _| async { Ok(dateline::Messages::new()) });
+    let haiku = || dateline::Prompt::new("haiku", "A haiku.", || async { "Hello." });
     let prompts = [("prompts/list", json!({})), ("prompts/get", json!({"name": "haiku"}))];
     let tools = [("tools/list", json!({})), ("tools/call", json!({"name": "say", "arguments": {}}))];
     let others = [

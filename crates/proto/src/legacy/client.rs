@@ -89,6 +89,7 @@ impl Session {
             capabilities: capabilities.clone(),
             instructions: result.string("instructions").map(|text| text.to_string()),
             hint: CacheHint::default(),
+            methods: Vec::new(),
         };
         let session = Session { revision, capabilities, level: None, running: HashMap::new(), next_own: OWN };
         Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))

@@ -526,7 +526,7 @@ impl Session {
         if key != LISTEN && !self.watched.values().any(|watched| *watched == key) {
             return Vec::new();
         }
-        let bytes = stream::change(change, None, self.rules());
+        let Some(bytes) = stream::change(change, None, self.rules()) else { return Vec::new() };
         if self.ready {
             return vec![Output::Push(bytes)];
         }

@@ -37,6 +37,29 @@ pub struct Call {
     listen: Option<Filter>,
 }
 
+/// Why the server ends a listen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// There is nothing more to hear.
+    Over,
+    /// The process ends.
+    Closing,
+    /// Too much waited to be read.
+    Behind,
+}
+
+impl Ending {
+    const fn words(self) -> &'static str {
+        match self {
+            Ending::Over => "the server ends this subscription",
+            Ending::Closing => "the server is going down; listen again",
+            Ending::Behind => {
+                "too many changes were not read in time, and some are lost; list and listen again"
+            }
+        }
+    }
+}
+
 impl Call {
     /// Lets a request in, over HTTP with its headers.
     ///
@@ -138,15 +161,15 @@ impl Call {
     /// The notification of a change, where this listen asked for it.
     pub fn changed(&self, change: &Change) -> Option<Bytes> {
         let wanted = self.listen.as_ref().is_some_and(|filter| filter.wants(change));
-        wanted.then(|| stream::change(change, Some(&self.id.raw()), self.rules()))
+        if wanted { stream::change(change, Some(&self.id.raw()), self.rules()) } else { None }
     }
 
     /// How the server ends a listen: first the notification, then the result.
-    pub fn ended(&self, served: &Served) -> [Bytes; 2] {
+    pub fn ended(&self, why: Ending, served: &Served) -> [Bytes; 2] {
         let id = self.id.raw();
         let params = Object::new()
             .with("requestId", id.clone())
-            .with("reason", "the server ends this subscription")
+            .with("reason", why.words())
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, id.clone())));
         let description = served.service.describe();
         let stamp = Stamp { subscription: Some(&id), ..self.stamp(&description) };

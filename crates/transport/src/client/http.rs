@@ -167,7 +167,7 @@ async fn open(link: &mut Link, settings: &Settings) -> Result<Found, NotOpened> 
     link.revision = session.revision();
     link.version = (session.revision().rules().version_header != VersionHeader::Absent)
         .then(|| HeaderValue::from_static(session.revision().as_str()));
-    link.tell(initialized).await.map_err(|why| refused(&why))?;
+    link.tell(initialized).await?;
     Ok(Found { edge: Edge::Legacy(session), description })
 }
 
@@ -223,7 +223,7 @@ impl Link {
         request = self.of_session(request);
         let response = request.body(body).send().await.map_err(|e| self.reach(&e))?;
         if response.status() == StatusCode::NOT_FOUND && self.session.is_some() {
-            return Err(TransportError::Closed(": it no longer knows our session".into()));
+            return Err(forgotten());
         }
         if response.status() == StatusCode::UNAUTHORIZED {
             return Err(TransportError::Protocol(format!("{} wants to know who asks (401)", self.url)));
@@ -254,12 +254,11 @@ impl Link {
     }
 
     /// Posts a message that is not answered.
-    pub(super) async fn tell(&self, message: Bytes) -> Result<(), Rejection> {
-        let response =
-            self.post(message, HeaderMap::new()).await.map_err(|e| Rejection::Internal(e.to_string()))?;
+    pub(super) async fn tell(&self, message: Bytes) -> Result<(), TransportError> {
+        let response = self.post(message, HeaderMap::new()).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
-            status => Err(Rejection::Internal(format!("{} answered {status}", self.url))),
+            status => Err(TransportError::Protocol(format!("{} answered {status}", self.url))),
         }
     }
 
@@ -269,6 +268,11 @@ impl Link {
             let _ = self.of_session(self.client.delete(self.url.clone())).send().await;
         }
     }
+}
+
+/// A server that no longer knows the session.
+fn forgotten() -> TransportError {
+    TransportError::Closed(": it no longer knows our session".into())
 }
 
 /// How far a stream was read.
@@ -373,7 +377,7 @@ pub(super) async fn listen(
         let headers =
             mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
         let response =
-            link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.to_string()))?;
+            link.post(outgoing.message, headers).await.map_err(|e| Rejection::Internal(e.told().into()))?;
         let limits = shared.settings.limits;
         let reading = tokio::spawn(async move {
             let mut seen = Seen::default();
@@ -409,6 +413,11 @@ async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
             let super::Link::Http(link) = &strong.link else { return };
             let limits = strong.settings.limits;
             let response = link.get(seen.last.as_deref()).await;
+            if link.session.is_some() && response.as_ref().is_ok_and(|r| r.status() == StatusCode::NOT_FOUND)
+            {
+                // Whoever wants it connects again, and is told what changed.
+                return strong.end("the server no longer knows our session", "");
+            }
             drop(strong);
             match response {
                 Ok(response) if response.status().is_success() => {
@@ -455,13 +464,16 @@ async fn read(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes, h
         // It did not take the call, and will take no other: whoever wants it connects again.
         Err(error @ (TransportError::Closed(_) | TransportError::Reach { .. })) => {
             let slot = shared.lock().calls.remove(&key);
-            shared.end(&error.to_string());
+            shared.end(error.told(), &format!(": {error}"));
             if let Some(super::Slot { answer: super::Waiting::For(waiting), .. }) = slot {
-                let _ = waiting.send(Err(Rejection::Gone(error.to_string())));
+                let _ = waiting.send(Err(Rejection::Gone(error.told().into())));
             }
             return;
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            tracing::warn!(%error, "a call could not be sent to a server");
+            Err(error.told().to_owned())
+        }
         Ok(response) => follow(shared, link, key, response).await,
     };
     // Where the answer was in it, nobody waits any more and this is nothing.

@@ -146,7 +146,7 @@ pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: Cancel
             let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
             words = keeper.last_words();
         }
-        shared.end(&format!("{ended}{words}"));
+        shared.end(&ended, &words);
     }
     gone.cancel();
 }
@@ -296,6 +296,7 @@ fn modern(revision: Revision, result: &Object, settings: &Settings) -> Found {
         capabilities: Capabilities::read(&object("capabilities")),
         instructions: result.string("instructions").map(|text| text.to_string()),
         hint: CacheHint::default(),
+        methods: Vec::new(),
     };
     Found { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }

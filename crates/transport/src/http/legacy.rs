@@ -177,19 +177,22 @@ pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap) -> Result<Response<Body>,
     }
     let Some(seen) = headers.get(name::LAST_EVENT_ID) else {
         if live.own_streams() >= app.options.streams {
-            let why = "this session has as many open streams as it may";
-            return Err(Refusal::plain(StatusCode::TOO_MANY_REQUESTS, why));
+            return Err(no_more_streams());
         }
         return Ok(live.stream(&app.options, &app.shutdown));
     };
     let seen = seen.to_str().ok().and_then(EventId::read).ok_or(Lost::Unknown);
     seen.and_then(|seen| live.resume(seen, &app.options, &app.shutdown)).map_err(|lost| {
-        Refusal::plain(
-            StatusCode::BAD_REQUEST,
-            match lost {
-                Lost::Unknown => "Last-Event-ID names no event of this session",
-                Lost::Forgotten => "what followed that event is no longer kept; ask again",
-            },
-        )
+        let bad = |why| Refusal::plain(StatusCode::BAD_REQUEST, why);
+        match lost {
+            Lost::Unknown => bad("Last-Event-ID names no event of this session"),
+            Lost::Forgotten => bad("what followed that event is no longer kept; ask again"),
+            Lost::Full => no_more_streams(),
+        }
     })
+}
+
+fn no_more_streams() -> Refusal {
+    let why = "this session has as many open streams as it may";
+    Refusal::plain(StatusCode::TOO_MANY_REQUESTS, why)
 }

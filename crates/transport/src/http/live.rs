@@ -14,6 +14,7 @@ use proto::legacy::server::Session;
 use proto::wire::{Message, Unreadable};
 use proto::{Event, EventSink, Filter, Peer, Request};
 use spec::Rules;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Accept;
@@ -47,13 +48,16 @@ struct State {
 
 impl Live {
     pub(crate) fn new(session: Session, served: &Arc<Served>, options: &Options) -> Live {
+        let mut name = [0; 4];
+        // Without randomness no session is opened at all.
+        let _ = getrandom::fill(&mut name);
         Live {
             served: Arc::clone(served),
             rules: session.rules(),
             retry: options.retry,
             state: Mutex::new(State {
                 session,
-                streams: Streams::new(options.replay),
+                streams: Streams::new(u32::from_ne_bytes(name), options.replay),
                 work: HashMap::new(),
                 listens: HashMap::new(),
                 used: Instant::now(),
@@ -99,6 +103,8 @@ impl Live {
         accept: Accept,
         app: &App,
     ) -> Response<Body> {
+        let empty =
+            matches!(&read, Err(Unreadable::Batch(sent)) if sent.array().is_ok_and(|of| of.is_empty()));
         let (outputs, place) = {
             let mut state = self.lock();
             state.used = Instant::now();
@@ -126,6 +132,8 @@ impl Live {
         });
         self.apply(outputs).await;
         match (reply, reading) {
+            // Nothing in it could be accepted.
+            (Some(bytes), _) if empty => json(StatusCode::BAD_REQUEST, bytes),
             (Some(bytes), _) => one(bytes, accept, app.options.keep_alive),
             (None, Some(reading)) => reading.answer(accept, &app.options).await,
             (None, None) => accepted(),
@@ -153,7 +161,7 @@ impl Live {
         let place = {
             let mut state = self.lock();
             state.used = Instant::now();
-            state.streams.resume(seen)?
+            state.streams.resume(seen, options.streams)?
         };
         // A new stream in the place of one that is gone has ids of its own.
         let fresh = place.stream != seen.stream;
@@ -174,7 +182,7 @@ impl Live {
                 Output::Send(key, bytes) => self.send(key, &bytes).await,
                 Output::Push(bytes) => self.lock().streams.push(&bytes),
                 Output::Start(key, request) => self.start(key, request),
-                Output::Listen(key, filter, peer) => self.listen(key, filter, peer),
+                Output::Listen(key, filter, peer) => self.listen(key, filter, peer).await,
                 Output::Drop(key) => {
                     let mut state = self.lock();
                     let handles = [state.work.remove(&key), state.listens.remove(&key)];
@@ -229,14 +237,27 @@ impl Live {
         state.work.insert(key, handle);
     }
 
-    fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+    /// Starts a listen, and waits a moment until it is in place: what changes once the client had its answer is told.
+    async fn listen(self: &Arc<Self>, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+        let placed = self.start_listening(key, filter, peer);
+        let _ = tokio::time::timeout(PROMPT, placed).await;
+    }
+
+    fn start_listening(
+        self: &Arc<Self>,
+        key: CallKey,
+        filter: Filter,
+        peer: Arc<Peer>,
+    ) -> oneshot::Receiver<()> {
         let (service, live) = (Arc::clone(&self.served.service), Arc::downgrade(self));
+        let (place, placed) = oneshot::channel();
         let mut state = self.lock();
         let handle = spawn(async move {
             let (honoured, changes) = match service.listen(filter, peer).await {
                 Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
                 Err(rejection) => (Err(rejection), None),
             };
+            let _ = place.send(());
             if let Some(live) = live.upgrade() {
                 let outputs = live.lock().session.listening(key, honoured);
                 live.apply(outputs).await;
@@ -249,6 +270,7 @@ impl Live {
             }
         });
         state.listens.insert(key, handle);
+        placed
     }
 }
 

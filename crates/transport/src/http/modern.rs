@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, Response, StatusCode};
-use proto::modern::server::{Call, Opening};
+use proto::modern::server::{Call, Ending, Opening};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Rejection, Request, wire};
 use tokio_util::sync::CancellationToken;
 
@@ -132,19 +132,23 @@ impl Listen {
             if self.ended {
                 return None;
             }
-            let change = tokio::select! {
+            let (change, closing) = tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => None,
-                change = self.changes.next() => change,
+                () = self.shutdown.cancelled() => (None, true),
+                change = self.changes.next() => (change, false),
             };
-            match change {
-                Some(change) => self.ready.extend(self.call.changed(&change).map(Frame::Part)),
-                None => {
-                    self.ended = true;
-                    let [cancelled, result] = self.call.ended(&self.app.served);
-                    self.ready.extend([Frame::Part(cancelled), Frame::Last(StatusCode::OK, result)]);
+            let why = match change {
+                Some(Change::Behind) => Ending::Behind,
+                Some(change) => {
+                    self.ready.extend(self.call.changed(&change).map(Frame::Part));
+                    continue;
                 }
-            }
+                None if closing => Ending::Closing,
+                None => Ending::Over,
+            };
+            self.ended = true;
+            let [cancelled, result] = self.call.ended(why, &self.app.served);
+            self.ready.extend([Frame::Part(cancelled), Frame::Last(StatusCode::OK, result)]);
         }
     }
 }

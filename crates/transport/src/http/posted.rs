@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use axum::body::Body;
-use axum::extract::{OriginalUri, Query, State};
+use axum::extract::{OriginalUri, State};
 use bytes::Bytes;
 use futures_util::stream;
-use http::{Method as Verb, Request, Response, StatusCode};
+use http::{Method as Verb, Request, Response, StatusCode, Uri};
 use proto::edge::{self, Served};
 use proto::wire::{self, Message, Unreadable};
 use spec::{Revision, Revisions, header as name};
@@ -77,7 +77,7 @@ fn open(app: &Arc<App>, path: &str, request: &Request<Body>) -> Result<Response<
         }
         sessions.insert(id.clone(), posts);
     }
-    let endpoint = sse::event_of("endpoint", format!("{}?session_id={id}", message_path(path)).into());
+    let endpoint = sse::event_of("endpoint", format!("{}?{NAMED}={id}", message_path(path)).into());
     let open = Open { app: Arc::clone(app), id };
     let (out, messages) = mpsc::channel(BACKLOG);
     // Only handshake revisions have this transport.
@@ -105,32 +105,29 @@ fn open(app: &Arc<App>, path: &str, request: &Request<Body>) -> Result<Response<
 }
 
 /// The parameter that names a session in the URL of messages.
-#[derive(serde::Deserialize)]
-pub(crate) struct Named {
-    session_id: Option<String>,
+const NAMED: &str = "session_id";
+
+/// The session that a URL names, where it names one.
+fn named(uri: &Uri) -> Option<String> {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let mut ids = url::form_urlencoded::parse(query).filter(|(name, _)| name == NAMED);
+    let id = ids.next()?.1.into_owned();
+    ids.next().is_none().then_some(id)
 }
 
 /// Takes a message in, whose answer goes out on the session's stream.
-pub(crate) async fn message(
-    State(app): State<Arc<App>>,
-    Query(named): Query<Named>,
-    request: Request<Body>,
-) -> Response<Body> {
-    post(&app, named.session_id.as_deref(), request).await.unwrap_or_else(Refusal::response)
+pub(crate) async fn message(State(app): State<Arc<App>>, request: Request<Body>) -> Response<Body> {
+    post(&app, request).await.unwrap_or_else(Refusal::response)
 }
 
-async fn post(
-    app: &Arc<App>,
-    session: Option<&str>,
-    request: Request<Body>,
-) -> Result<Response<Body>, Refusal> {
+async fn post(app: &Arc<App>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     if parts.method != Verb::POST {
         return Err(Refusal::allowing("POST", "messages are posted here"));
     }
     door::content_type(&parts.headers)?;
-    let posts =
-        session.and_then(|id| app.posted.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned());
+    let posts = named(&parts.uri)
+        .and_then(|id| app.posted.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned());
     let unknown = || {
         let why =
             "there is no such session; open one with a GET of the event stream, whose first event names it";

@@ -37,10 +37,13 @@ impl Default for Replay {
 /// Names a stream within its session.
 pub(crate) type StreamId = u64;
 
-/// Names an event: its stream, whether that is one of the session's own, and the event's number in it. Number 0 is
-/// the empty event that a stream may open with.
+/// Names an event: its session, its stream, whether that is one of the session's own, and the event's number in it.
+/// Number 0 is the empty event that a stream may open with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EventId {
+    /// What tells the events of one session from those of another: a client that has a new session may still come
+    /// back with an id of the old one.
+    session: u32,
     pub(crate) stream: StreamId,
     own: bool,
     pub(crate) number: u64,
@@ -49,24 +52,28 @@ pub(crate) struct EventId {
 impl EventId {
     /// As it is sent.
     pub(crate) fn text(self) -> String {
-        format!("{}{}-{}", if self.own { 's' } else { 'c' }, self.stream, self.number)
+        format!("{:x}-{}{}-{}", self.session, if self.own { 's' } else { 'c' }, self.stream, self.number)
     }
 
     /// Reads what a client sent.
     pub(crate) fn read(text: &str) -> Option<EventId> {
-        let own = match text.as_bytes().first()? {
+        let (session, rest) = text.split_once('-')?;
+        let own = match rest.as_bytes().first()? {
             b's' => true,
             b'c' => false,
             _ => return None,
         };
-        let (stream, number) = text[1..].split_once('-')?;
-        Some(EventId { stream: stream.parse().ok()?, own, number: number.parse().ok()? })
+        let (stream, number) = rest[1..].split_once('-')?;
+        let session = u32::from_str_radix(session, 16).ok()?;
+        Some(EventId { session, stream: stream.parse().ok()?, own, number: number.parse().ok()? })
     }
 }
 
 /// The streams of one session.
 #[derive(Debug)]
 pub(crate) struct Streams {
+    /// What its event ids begin with.
+    session: u32,
     streams: BTreeMap<StreamId, Stream>,
     /// Where the messages of a call go; the stream may be gone before the call is.
     calls: HashMap<CallKey, StreamId>,
@@ -164,11 +171,15 @@ pub(crate) enum Lost {
     Unknown,
     /// What followed is no longer kept.
     Forgotten,
+    /// As many streams of the session's own are read as may be.
+    Full,
 }
 
 impl Streams {
-    pub(crate) fn new(replay: Replay) -> Streams {
+    /// `session` is in all ids of events, and in those of no other session.
+    pub(crate) fn new(session: u32, replay: Replay) -> Streams {
         Streams {
+            session,
             streams: BTreeMap::new(),
             calls: HashMap::new(),
             waiting: VecDeque::new(),
@@ -222,17 +233,26 @@ impl Streams {
         self.open(true, false, 0)
     }
 
-    /// The place behind an event that a client saw last. A connection that still reads there ends.
-    pub(crate) fn resume(&mut self, seen: EventId) -> Result<Place, Lost> {
-        if seen.stream >= self.next {
+    /// The place behind an event that a client saw last. A connection that still reads there ends. No more than
+    /// `most` streams of the session's own are read then.
+    pub(crate) fn resume(&mut self, seen: EventId, most: usize) -> Result<Place, Lost> {
+        if seen.session != self.session || seen.stream >= self.next {
             return Err(Lost::Unknown);
         }
-        let Some(stream) = self.streams.get_mut(&seen.stream).filter(|stream| stream.own == seen.own) else {
+        let full = self.own() >= most;
+        let Some(stream) = self.streams.get_mut(&seen.stream) else {
             // What concerns no call is told on any stream of the session's own.
-            return if seen.own { Ok(self.of_session()) } else { Err(Lost::Forgotten) };
+            return match seen.own {
+                true if full => Err(Lost::Full),
+                true => Ok(self.of_session()),
+                false => Err(Lost::Forgotten),
+            };
         };
-        if seen.number > stream.last() {
+        if seen.own != stream.own || seen.number > stream.last() {
             return Err(Lost::Unknown);
+        }
+        if full && stream.own && stream.reader.is_none() {
+            return Err(Lost::Full);
         }
         // What it saw is not kept any longer.
         let mut freed = 0;
@@ -269,7 +289,8 @@ impl Streams {
             stream.sent += 1;
             stream.named = true;
             let message = stream.events[usize::try_from(stream.sent - stream.first).unwrap_or(0)].clone();
-            let id = EventId { stream: place.stream, own: stream.own, number: stream.sent };
+            let id =
+                EventId { session: self.session, stream: place.stream, own: stream.own, number: stream.sent };
             // Who waits for room gets some well before the reader has nothing to do.
             if stream.pending() == BACKLOG / 2 {
                 stream.changed.notify_waiters();
@@ -289,7 +310,7 @@ impl Streams {
     pub(crate) fn opening(&mut self, place: &Place) -> Option<EventId> {
         let stream = self.streams.get_mut(&place.stream)?;
         stream.named = true;
-        Some(EventId { stream: place.stream, own: stream.own, number: 0 })
+        Some(EventId { session: self.session, stream: place.stream, own: stream.own, number: 0 })
     }
 
     /// How a stream that nothing was sent on yet can be answered. One that is whole is over with that.
@@ -433,7 +454,8 @@ impl Streams {
     fn trim(&mut self) {
         while self.messages > self.replay.messages || self.bytes > self.replay.bytes && self.messages > 1 {
             let sent = |s: &Stream| !s.events.is_empty() && s.first <= s.sent;
-            let missed = |s: &Stream| s.reader.is_none() && s.events.len() > usize::from(s.is_finished());
+            // The last one of a call may be its response, also before the call counts as over.
+            let missed = |s: &Stream| s.reader.is_none() && s.events.len() > usize::from(!s.own);
             let response = |s: &Stream| s.reader.is_none() && !s.events.is_empty();
             let found = [&sent as &dyn Fn(&Stream) -> bool, &missed, &response]
                 .into_iter()

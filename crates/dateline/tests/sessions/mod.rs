@@ -1,0 +1,357 @@
+//! How many sessions there are, how long, and what is kept for their clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dateline::{Args, Cx, HttpOptions, Replay, Server, Tool};
+use serde_json::{Value, json};
+use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, PATIENCE, header, sse_url};
+use tokio::sync::Notify;
+
+use crate::serve;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Count {
+    to: u32,
+}
+
+/// A server with calls that end when they are told to.
+struct Gated {
+    url: String,
+    gate: Arc<Notify>,
+    /// Fires when such a call is about to end.
+    passed: Arc<Notify>,
+}
+
+impl Gated {
+    async fn start(options: HttpOptions) -> Gated {
+        let (gate, passed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (shut, through) = (Arc::clone(&gate), Arc::clone(&passed));
+        let count = move |Args(count): Args<Count>, cx: Cx| {
+            let (gate, passed) = (Arc::clone(&shut), Arc::clone(&through));
+            async move {
+                cx.progress(0.0, None, Some("begun")).await;
+                gate.notified().await;
+                for step in 1..=count.to {
+                    cx.progress(
+                        f64::from(step),
+                        None,
+                        Some("a step of a hundred bytes or so, which is what it takes"),
+                    )
+                    .await;
+                }
+                passed.notify_one();
+                "counted"
+            }
+        };
+        let ask = |cx: Cx| async move {
+            let question = json!({"messages": [], "maxTokens": 1});
+            Ok::<_, dateline::Error>(cx.sample("question", &question).await?.text())
+        };
+        let server = Server::new("gated", "1")
+            .tool(Tool::new("count", "Counts when it is told to.", count))
+            .tool(Tool::new("ask", "Asks.", ask))
+            .build()
+            .unwrap();
+        Gated { url: serve(server, options).await, gate, passed }
+    }
+
+    async fn session(&self, revision: &'static str) -> Client {
+        let mut client = Client::connect(&self.url);
+        client.handshake(revision, json!({"sampling": {}})).await.result();
+        client
+    }
+
+    /// One more client of a session.
+    fn twin(&self, of: &Client) -> Client {
+        let mut twin = Client::connect(&self.url);
+        (twin.session, twin.revision) = (of.session.clone(), of.revision);
+        twin
+    }
+
+    /// Waits until the server has noticed the end of all connections.
+    async fn quiet(&self) {
+        let port = self.url.split([':', '/']).nth(4).unwrap().parse::<u16>().unwrap();
+        // The local address, with the far one and the state behind it: all but the one that listens.
+        let local = format!(":{port:04X} ");
+        let closing = async {
+            loop {
+                let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+                let ours = table.match_indices(&local).map(|(at, _)| &table[at + local.len()..]);
+                if !ours.filter_map(|rest| rest.get(14..16)).any(|state| state == "01" || state == "08") {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within("all connections are closed", closing).await;
+    }
+
+    /// Whether a session is there, without using it.
+    async fn is_there(&self, of: &Client) -> bool {
+        let mut twin = self.twin(of);
+        let exchange = twin.exchange("GET", &[("accept", "application/json")], Vec::new());
+        match twin.head(exchange).await.status {
+            406 => true,
+            404 => false,
+            status => panic!("{status}"),
+        }
+    }
+}
+
+impl Gated {
+    /// Waits until a session is no longer there.
+    async fn ends(&self, session: &Client) {
+        let ends = async {
+            while self.is_there(session).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        within("the session ends", ends).await;
+    }
+}
+
+fn count(to: u32) -> Value {
+    json!({"name": "count", "arguments": {"to": to}, "_meta": {"progressToken": "t"}})
+}
+
+async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("{what}: it takes too long"))
+}
+
+#[tokio::test]
+async fn http_07_no_more_sessions_are_opened_than_may_be_and_one_that_ends_makes_room() {
+    let gated = Gated::start(HttpOptions { sessions: 4, ..HttpOptions::default() }).await;
+    let mut open = Vec::new();
+    for revision in LEGACY {
+        open.push(gated.session(revision).await);
+    }
+    for revision in LEGACY {
+        let mut extra = Client::connect(&gated.url);
+        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        extra.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}), &[]).await;
+        let refused = extra.reply(&json!(1)).await;
+        assert_eq!(refused.status(), Some(503), "{revision}: {}", refused.message);
+        assert_eq!(refused.code(), -32603, "{revision}");
+        assert!(!refused.head.unwrap().headers.contains_key("mcp-session-id"), "{revision}");
+    }
+    for client in &mut open {
+        client.request("ping", json!({})).await.result();
+    }
+    let ended = open[0].exchange("DELETE", &[], Vec::new());
+    assert_eq!(open[0].head(ended).await.status, 200);
+    gated.session(LATEST_LEGACY).await.request("ping", json!({})).await.result();
+    // Modern requests need none.
+    let mut modern = Client::connect(&gated.url);
+    modern.request("tools/list", json!({})).await.result();
+}
+
+#[tokio::test]
+async fn sse_02_no_more_streams_are_opened_than_sessions_may_be() {
+    let gated = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
+    let at = sse_url(&gated.url);
+    let mut open = [Client::connect_sse(&at).await, Client::connect_sse(&at).await];
+    let get = || testkit::http(&at, "GET", &[("accept", "text/event-stream")], Vec::new());
+    assert_eq!(get().await.unwrap().status(), 503);
+    open[0].disconnect(0);
+    let room = async { while get().await.unwrap().status() != 200 {} };
+    within("the end of one makes room", room).await;
+    open[1].handshake(LATEST_LEGACY, json!({})).await.result();
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_ends_and_one_with_a_call_or_an_open_stream_does_not() {
+    // Long enough for two requests that follow one another.
+    let idle = Duration::from_millis(600);
+    let one = async |revision| {
+        let gated = Gated::start(HttpOptions { session_idle: idle, ..HttpOptions::default() }).await;
+        ends_unless_used(&gated, revision).await;
+    };
+    let [first, second, third, fourth] = LEGACY;
+    tokio::join!(one(first), one(second), one(third), one(fourth));
+}
+
+async fn ends_unless_used(gated: &Gated, revision: &'static str) {
+    let unused = gated.session(revision).await;
+    // A long job, whose client is away; a stream; a question that somebody may still answer; and one that nobody can.
+    let mut working = gated.session(revision).await;
+    let call = working.begin("tools/call", count(1)).await;
+    working.next("notifications/progress").await;
+    let mut away = gated.session(revision).await;
+    let exchange = away.begin_as(json!("away"), "tools/call", count(1)).await;
+    away.next("notifications/progress").await;
+    away.disconnect(exchange);
+    let mut reading = gated.session(revision).await;
+    let stream = reading.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+    assert_eq!(reading.head(stream).await.status, 200, "{revision}");
+    let mut asked = gated.session(revision).await;
+    let question = asked.begin("tools/call", json!({"name": "ask", "arguments": {}})).await;
+    let asks = asked.next("sampling/createMessage").await;
+    let mut left = gated.session(revision).await;
+    let exchange = left.begin_as(json!("left"), "tools/call", json!({"name": "ask", "arguments": {}})).await;
+    left.next("sampling/createMessage").await;
+    left.disconnect(exchange);
+    // Twice as long as one may be unused: one more is opened and ends in between.
+    gated.ends(&unused).await;
+    gated.ends(&left).await;
+    gated.ends(&gated.session(revision).await).await;
+    for (what, kept) in [
+        ("a call", &working),
+        ("a call of one that is away", &away),
+        ("a stream", &reading),
+        ("a question", &asked),
+    ] {
+        assert!(gated.is_there(kept).await, "{revision}: the session with {what} is kept");
+    }
+    let result = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}});
+    asked.send(&json!({"jsonrpc": "2.0", "id": asks["id"], "result": result}), &[]).await;
+    assert_eq!(asked.reply(&question).await.said(), "Paris", "{revision}");
+    gated.gate.notify_waiters();
+    assert_eq!(working.reply(&call).await.said(), "counted", "{revision}");
+    reading.disconnect(stream);
+    for gone in [&working, &away, &reading, &asked] {
+        gated.ends(gone).await;
+    }
+}
+
+/// Everything on a stream that is gone on with, to its end: ids and messages.
+async fn resumed(gated: &Gated, of: &Client, seen: &str) -> Result<(Vec<String>, Vec<Value>), u16> {
+    let mut twin = gated.twin(of);
+    let exchange =
+        twin.exchange("GET", &[("accept", "text/event-stream"), ("last-event-id", seen)], Vec::new());
+    let status = twin.head(exchange).await.status;
+    twin.wait("the end", |a| matches!(a, Arrival::End(_))).await;
+    if status != 200 {
+        return Err(status);
+    }
+    let (mut ids, mut messages) = (Vec::new(), Vec::new());
+    for arrival in twin.leftovers() {
+        match arrival {
+            Arrival::Field(_, field) => ids.push(field.strip_prefix("id: ").unwrap().to_owned()),
+            Arrival::Message(_, message, _) => messages.push(message),
+            _ => {}
+        }
+    }
+    Ok((ids, messages))
+}
+
+/// Begins a call and vanishes once it has an event; gives that event's id.
+async fn vanish(gated: &Gated, of: &Client, id: &str, to: u32) -> String {
+    let mut twin = gated.twin(of);
+    let exchange = twin.begin_as(json!(id), "tools/call", count(to)).await;
+    twin.next("notifications/progress").await;
+    let id = twin.leftovers().into_iter().filter_map(|a| match a {
+        Arrival::Field(_, field) => field.strip_prefix("id: ").map(str::to_owned),
+        _ => None,
+    });
+    let seen = id.last().unwrap();
+    twin.disconnect(exchange);
+    seen
+}
+
+#[tokio::test]
+async fn http_14_what_is_kept_is_bounded_and_responses_are_kept_longest() {
+    let (few, small) = (Replay { messages: 5, bytes: 1 << 20 }, Replay { messages: 1000, bytes: 1200 });
+    for (replay, most) in [(few, 5), (small, 12)] {
+        let gated = Gated::start(HttpOptions { replay, ..HttpOptions::default() }).await;
+        for revision in LEGACY {
+            let live = gated.session(revision).await;
+            let seen = vanish(&gated, &live, "a", 100).await;
+            // What is written to a connection that is gone, but not known to be, counts as sent.
+            gated.quiet().await;
+            gated.gate.notify_waiters();
+            within("the call ends", gated.passed.notified()).await;
+            let (ids, messages) = resumed(&gated, &live, &seen).await.unwrap();
+            assert!(messages.len() <= most && messages.len() > 2, "{revision}: {} messages", messages.len());
+            assert_eq!(ids.len(), messages.len(), "{revision}");
+            assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "counted", "{revision}");
+            // What is kept is the end of it, without a gap.
+            let last = messages.len() - 1;
+            for (at, message) in messages[..last].iter().enumerate() {
+                let due = 100 - last + 1 + at;
+                assert_eq!(
+                    message["params"]["progress"].as_f64(),
+                    u32::try_from(due).ok().map(f64::from),
+                    "{revision}"
+                );
+            }
+            // It was seen, and is kept no longer.
+            let again = resumed(&gated, &live, ids.last().unwrap()).await.unwrap_or_default();
+            assert_eq!(again.1, [Value::Null; 0], "{revision}");
+            assert_eq!(
+                resumed(&gated, &live, &seen).await.unwrap_or_default().1,
+                [Value::Null; 0],
+                "{revision}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_14_the_responses_of_many_calls_are_kept_as_far_as_there_is_room_and_the_rest_is_400() {
+    let replay = Replay { messages: 5, bytes: 1 << 20 };
+    let gated = Gated::start(HttpOptions { replay, ..HttpOptions::default() }).await;
+    for revision in LEGACY {
+        let live = gated.session(revision).await;
+        let mut seen = Vec::new();
+        for number in 0..12 {
+            seen.push(vanish(&gated, &live, &number.to_string(), 3).await);
+        }
+        gated.quiet().await;
+        for _ in &seen {
+            // The one that has waited longest.
+            gated.gate.notify_one();
+            within("the call ends", gated.passed.notified()).await;
+        }
+        let mut outcomes = Vec::new();
+        for seen in &seen {
+            outcomes.push(resumed(&gated, &live, seen).await);
+        }
+        let lost = outcomes.iter().take_while(|outcome| **outcome == Err(400)).count();
+        assert_eq!(lost, 7, "{revision}: {outcomes:?}");
+        for (number, outcome) in outcomes.iter().enumerate().skip(lost) {
+            let messages = &outcome.as_ref().unwrap().1;
+            assert_eq!(messages.last().unwrap()["id"], number.to_string(), "{revision}: {messages:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_16_and_sse_every_quiet_stream_carries_comments_from_its_start() {
+    let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
+    let gated = Gated::start(options).await;
+    for revision in LEGACY {
+        let live = gated.session(revision).await;
+        let seen = vanish(&gated, &live, "away", 1).await;
+        let mut quiet = Vec::new();
+        for headers in [
+            &[("accept", "text/event-stream")][..],
+            &[("accept", "text/event-stream"), ("last-event-id", &seen)],
+        ] {
+            let mut twin = gated.twin(&live);
+            let exchange = twin.exchange("GET", headers, Vec::new());
+            quiet.push((twin, exchange));
+        }
+        // A call that says nothing at all, and one that says something.
+        for tool in [json!({"name": "count", "arguments": {"to": 1}}), count(1)] {
+            let mut twin = gated.twin(&live);
+            let exchange = twin.begin_as(json!(tool.to_string()), "tools/call", tool).await;
+            quiet.push((twin, exchange));
+        }
+        for (client, exchange) in &mut quiet {
+            let head = client.head(*exchange).await;
+            assert_eq!(header(&head.headers, "x-accel-buffering"), Some("no"), "{revision}");
+            assert_eq!(header(&head.headers, "cache-control"), Some("no-cache"), "{revision}");
+        }
+        let mut sse = Client::connect_sse(&sse_url(&gated.url)).await;
+        sse.handshake(revision, json!({})).await.result();
+        quiet.push((sse, 0));
+        for (client, exchange) in &mut quiet {
+            for _ in 0..3 {
+                client.wait("a comment", |a| matches!(a, Arrival::Comment(of) if of == exchange)).await;
+            }
+            client.disconnect(*exchange);
+        }
+        gated.gate.notify_waiters();
+    }
+}

@@ -1,0 +1,79 @@
+//! Extensions that an author declares.
+//!
+//! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
+
+use proto::{ExtensionMethod, Object, Raw};
+use serde_json::Value;
+
+use crate::handler::{Handler, Run, run};
+
+/// An extension: its identifier, its settings, and the methods that it adds.
+pub struct Extension {
+    id: &'static str,
+    settings: Value,
+    methods: Vec<(ExtensionMethod, Run<Object>)>,
+}
+
+/// An extension that was checked.
+pub(crate) struct Ready {
+    pub(crate) id: &'static str,
+    pub(crate) settings: Raw,
+    pub(crate) methods: Vec<(ExtensionMethod, Run<Object>)>,
+}
+
+impl Extension {
+    /// An extension without settings. An identifier has a prefix that is its owner's, such as
+    /// `com.example/weather`.
+    pub fn new(id: &'static str) -> Extension {
+        Extension { id, settings: Value::Object(serde_json::Map::new()), methods: Vec::new() }
+    }
+
+    /// The same with settings, an object that is declared beside the identifier.
+    #[must_use]
+    pub fn settings(mut self, settings: Value) -> Extension {
+        self.settings = settings;
+        self
+    }
+
+    /// The same with a method for clients that declare the extension; others get an error that says so. The function
+    /// takes [`crate::Args`] of the params and returns an object.
+    #[must_use]
+    pub fn method<T, H: Handler<T, Object>>(self, wire: &'static str, handler: H) -> Extension {
+        self.with(wire, true, run(handler))
+    }
+
+    /// The same with a method for every client.
+    #[must_use]
+    pub fn open_method<T, H: Handler<T, Object>>(self, wire: &'static str, handler: H) -> Extension {
+        self.with(wire, false, run(handler))
+    }
+
+    fn with(mut self, wire: &'static str, for_declared: bool, handler: Run<Object>) -> Extension {
+        self.methods.push((ExtensionMethod { wire, extension: self.id, for_declared }, handler));
+        self
+    }
+
+    /// Checks the definition.
+    pub(crate) fn ready(self) -> Result<Ready, String> {
+        let Extension { id, settings, methods } = self;
+        let (prefix, name) = id.split_once('/').unwrap_or_default();
+        let label = |text: &str| {
+            let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            text.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+                && text.chars().all(inner)
+        };
+        if !label(prefix) || !label(name) {
+            return Err(format!(
+                "extension {id:?}: an identifier has a prefix and a name, as in com.example/name"
+            ));
+        }
+        if !settings.is_object() {
+            return Err(format!("extension {id:?}: the settings must be an object"));
+        }
+        if let Some((taken, _)) = methods.iter().find(|(m, _)| spec::Method::parse(m.wire).is_some()) {
+            return Err(format!("extension {id:?}: {:?} is a method of the core", taken.wire));
+        }
+        Ok(Ready { id, settings: Raw::of(&settings), methods })
+    }
+}
