@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -74,6 +75,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         configured: Configured,
     },
+    /// Print a new key, for a file of them that several processes share (--key-file).
+    Key,
     /// Show what exists in which revision of the protocol, and what differs between revisions.
     #[command(after_help = crate::revisions::help())]
     Revisions(Revisions),
@@ -156,6 +159,8 @@ pub(crate) struct Serve {
     /// Serve the admin API under /v1 beside /mcp too, for whoever reaches the address.
     #[arg(long)]
     pub(crate) admin_http: bool,
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
 }
 
 #[derive(Args, Debug)]
@@ -173,6 +178,10 @@ pub(crate) struct Listen {
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// An origin, such as https://app.example, whose pages may call from a browser beside this address's own; can be
+    /// repeated.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = transport::http::origin)]
+    pub(crate) allow_origins: Vec<String>,
     /// Largest message that is taken, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_message: usize,
@@ -188,6 +197,21 @@ pub(crate) struct Demo {
     /// Serve clients of one era only.
     #[arg(long, value_enum)]
     pub(crate) era: Option<EraArg>,
+    /// How many entries a page of a list has at most; 250 where nothing is said.
+    #[arg(long, value_name = "ENTRIES")]
+    pub(crate) page_size: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeysArg {
+    /// Keys that several processes share, so that a client of 2026-07-28 can send each request to another one: its
+    /// cursors and the state of its calls are sealed by the first key and opened by any. 32 bytes a line, in base64 or
+    /// hex, as `dateline key` prints them; # begins a comment. Read again when it changes, and on SIGHUP. Default: a key
+    /// that dies with the process.
+    #[arg(long, value_name = "FILE", env = "DATELINE_KEY_FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

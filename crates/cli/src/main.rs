@@ -2,10 +2,12 @@
 
 mod admin;
 mod args;
+mod changes;
 mod client;
 mod config;
 mod configure;
 mod exit;
+mod keys;
 mod revisions;
 mod serve;
 mod socket;
@@ -65,6 +67,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Import(args) => configure::import(&args, cli.json),
             Command::Add(args) => configure::add(args),
             Command::Remove { name, configured } => configure::remove(&name, &configured),
+            Command::Key => keys::print(),
             Command::Revisions(args) => revisions::show(&args, cli.json),
             Command::Guard => Ok(()),
         }

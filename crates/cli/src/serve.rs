@@ -7,21 +7,23 @@ use std::sync::Arc;
 use dateline::{Bound, CancellationToken, Http, HttpOptions, Limits, Revisions};
 use futures_util::future::{BoxFuture, join_all, try_join_all};
 use gateway::{Gateway, Options, ServerOptions, Target};
-use notify::Watcher as _;
 use proto::Service;
 use transport::client::{Guard, Settings};
 
 use crate::admin;
 use crate::args::{Demo, EraArg, Listen, Serve, StdioArgs};
+use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::exit::Failure;
+use crate::keys::Keyring;
 use crate::socket::Socket;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
-    let gateway = gateway(config.as_ref(), true)?;
+    let keys = Keyring::open(args.keys.key_file, &shutdown)?;
+    let gateway = gateway(config.as_ref(), true, keys)?;
     let what = match &config {
         None => "a demo, since nothing is configured,".to_owned(),
         Some(config) => count(config.options.servers.len()),
@@ -45,7 +47,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
 pub(crate) async fn stdio(args: StdioArgs) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
-    let gateway = gateway(config.as_ref(), false)?;
+    let gateway = gateway(config.as_ref(), false, Keyring::process()?)?;
     if let Some(config) = config {
         tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
     }
@@ -62,7 +64,7 @@ fn count(servers: usize) -> String {
 }
 
 /// A gateway over the configured servers, or the demo. `long` says that it runs for itself, and so remembers names.
-fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
+fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway, Failure> {
     for warning in config.into_iter().flat_map(|config| &config.warnings) {
         eprintln!(
             "dateline: warning: {}:{warning}",
@@ -72,7 +74,7 @@ fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
-            let demo = demo::server(false).map_err(Failure::Other)?;
+            let demo = demo::builder(false).keys(keys.clone()).build().map_err(Failure::Other)?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
             Options { servers: vec![demo], ..Options::default() }
         }
@@ -85,41 +87,14 @@ fn gateway(config: Option<&Config>, long: bool) -> Result<Gateway, Failure> {
         );
     }
     let names = if long && config.is_some() { config::state("names.json") } else { None };
-    Gateway::start(options, settings, names).map_err(Failure::Other)
+    Ok(Gateway::start(options, settings, names, keys))
 }
 
 /// Serves the configuration as it changes: on SIGHUP, and when its file was written. An edit that is wrong changes
 /// nothing and is reported.
 async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (told, mut changes) = tokio::sync::mpsc::channel(1);
-    let file = path.file_name().map(std::ffi::OsStr::to_owned);
-    let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let ours = |event: notify::Event| {
-            !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == file.as_deref())
-        };
-        if event.is_ok_and(ours) {
-            // One that waits already stands for this one too.
-            let _ = told.try_send(());
-        }
-    });
-    // The folder is watched, since editors put a new file in the place of the old one.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let watching = watcher.and_then(|mut watcher| {
-        watcher.watch(folder, notify::RecursiveMode::NonRecursive)?;
-        Ok(watcher)
-    });
-    if let Err(error) = &watching {
-        tracing::warn!(%error, "the configuration cannot be watched; SIGHUP reads it again");
-    }
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = hangup.recv() => {}
-            Some(()) = changes.recv() => tokio::time::sleep(admin::SETTLES).await,
-        }
-        while changes.try_recv().is_ok() {}
+    let Some(mut changes) = Changes::of(&path, "the configuration") else { return };
+    while changes.next(&shutdown).await {
         match config::from(&path) {
             Ok(config) => {
                 for warning in &config.warnings {
@@ -146,14 +121,19 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
 
 /// `dateline demo`.
 pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
-    let server = demo::server(true).map_err(Failure::Other)?;
+    let shutdown = on_signal()?;
+    let keys = Keyring::open(args.keys.key_file, &shutdown)?;
+    let mut server = demo::builder(true).keys(keys);
+    if let Some(entries) = args.page_size {
+        server = server.page_size(entries.get());
+    }
+    let server = server.build().map_err(Failure::Other)?;
     let revisions = match args.era {
         None => Revisions::ALL,
         Some(EraArg::Legacy) => Revisions::LEGACY,
         Some(EraArg::Modern) => Revisions::MODERN,
     };
     let limits = limits(&args.listen);
-    let shutdown = on_signal()?;
     if args.stdio {
         let served = dateline::stdio_until(server, revisions, limits, shutdown).await;
         return served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")));
@@ -226,7 +206,8 @@ impl Listening {
             match Place::read(place) {
                 Place::Http(address) => {
                     allowed(address, listen)?;
-                    let mut options = HttpOptions::default();
+                    let mut options =
+                        HttpOptions { origins: listen.allow_origins.clone(), ..HttpOptions::default() };
                     if !is_loopback(address) {
                         options.hosts = None;
                     }

@@ -8,6 +8,7 @@ mod era;
 mod features;
 mod gateway;
 mod http;
+mod keys;
 mod life;
 mod meta;
 mod msg;

@@ -495,7 +495,7 @@ async fn what_is_served_is_said_as_it_is() {
 
 // The end.
 
-async fn signal(client: &Client, name: &str) {
+pub(crate) async fn signal(client: &Client, name: &str) {
     let pid = client.program.as_ref().unwrap().child.id().unwrap().to_string();
     let status = Command::new("kill").args(["-s", name, &pid]).status().await;
     assert!(status.unwrap().success());

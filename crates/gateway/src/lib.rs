@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proto::{CacheHint, Capabilities, Change, Description, Object, Watchers};
-use server::seal::{ProcessKey, Sealer, SystemClock};
+use server::seal::{Keys, Sealer, SystemClock};
 use spec::Capability;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
@@ -69,12 +69,9 @@ pub struct Applied {
 
 impl Gateway {
     /// Starts all servers at once, and serves what is there. `names` is where names are remembered, so that they
-    /// stay the same at every start.
-    ///
-    /// # Errors
-    /// When the operating system has no randomness to give.
-    pub fn start(options: Options, settings: Settings, names: Option<PathBuf>) -> Result<Gateway, String> {
-        let key = ProcessKey::new().map_err(|e| format!("no key could be made: {e}"))?;
+    /// stay the same at every start. A gateway that has the same `keys` can go on with a request where this one left
+    /// off, but for calls that a server of a handshake revision holds open here.
+    pub fn start(options: Options, settings: Settings, names: Option<PathBuf>, keys: impl Keys) -> Gateway {
         let gateway = Gateway(Arc::new(Inner {
             settings,
             description: RwLock::new(Arc::new(describe(None))),
@@ -84,11 +81,11 @@ impl Gateway {
             merging: Mutex::new(Known::load(names)),
             watchers: Watchers::default(),
             logs: Arc::default(),
-            sealer: Sealer::new(key, SystemClock),
+            sealer: Sealer::new(keys, SystemClock),
             started: Instant::now(),
         }));
         gateway.apply(options);
-        Ok(gateway)
+        gateway
     }
 
     /// Serves other servers from now on. What did not change keeps running; calls of what goes are finished, within

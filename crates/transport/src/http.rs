@@ -2,6 +2,7 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
+mod cors;
 mod door;
 mod legacy;
 mod listener;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn_with_state};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -27,6 +28,7 @@ use proto::{Principal, Rejection, admit};
 use spec::{Era, Method, Revision, header as name};
 use tokio_util::sync::CancellationToken;
 
+pub use door::origin;
 pub use listener::{serve, serve_unix};
 pub use streams::Replay;
 
@@ -38,7 +40,7 @@ pub struct Options {
     /// Hosts that the `Host` header may name, without port; `None` admits all. Where the endpoint listens on
     /// loopback this keeps pages of other sites out that point their name at it.
     pub hosts: Option<Vec<String>>,
-    /// Origins that may call beside the endpoint's own.
+    /// Origins whose pages may call beside the endpoint's own, each as [`origin`] reads it.
     pub origins: Vec<String>,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
@@ -99,37 +101,43 @@ pub fn router(paths: &Paths, served: Arc<Served>, options: Options, shutdown: Ca
     let legacy = served.revisions.serves(Era::Legacy);
     let app =
         Arc::new(App { served, options, sessions: Mutex::default(), posted: Mutex::default(), shutdown });
+    let options = Arc::new(app.options.clone());
     let mut router = Router::new().route(&paths.endpoint, axum::routing::any(endpoint));
     if let Some(sse) = paths.sse.as_deref().filter(|_| legacy) {
         router = router
             .route(sse, axum::routing::any(posted::stream))
             .route(&posted::message_path(sse), axum::routing::any(posted::message));
     }
-    router.with_state(app)
+    // The last one is the outermost: who is refused at the door learns nothing of what is behind it.
+    router
+        .with_state(app)
+        .route_layer(from_fn_with_state(cors::layer(), cors::answer))
+        .route_layer(from_fn_with_state(options, at_the_door))
 }
 
 /// Another router behind the same checks of `Host` and `Origin`.
 pub fn guarded(router: Router, options: Options) -> Router {
-    let check = move |request: Request<Body>, next: Next| {
-        let refused = door::check(request.headers(), &options).err();
-        async move {
-            match refused {
-                Some(refusal) => refusal.response(),
-                None => next.run(request).await,
-            }
-        }
-    };
-    router.layer(axum::middleware::from_fn(check))
+    router.layer(from_fn_with_state(Arc::new(options), at_the_door))
+}
+
+async fn at_the_door(
+    State(options): State<Arc<Options>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    match door::check(request.headers(), &options) {
+        Err(refusal) => refusal.response(),
+        Ok(()) => next.run(request).await,
+    }
 }
 
 async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let outcome = match door::check(&parts.headers, &app.options) {
-        Err(refusal) => Err(refusal),
-        Ok(()) if parts.method == Verb::POST => post(&app, &parts.headers, body).await,
-        Ok(()) if parts.method == Verb::GET => legacy::get(&app, &parts.headers),
-        Ok(()) if parts.method == Verb::DELETE => legacy::delete(&app, &parts.headers),
-        Ok(()) => Err(Refusal::allowing("POST", "this endpoint takes POST, and GET and DELETE of a session")),
+    let outcome = match parts.method {
+        Verb::POST => post(&app, &parts.headers, body).await,
+        Verb::GET => legacy::get(&app, &parts.headers),
+        Verb::DELETE => legacy::delete(&app, &parts.headers),
+        _ => Err(Refusal::allowing("POST", "this endpoint takes POST, and GET and DELETE of a session")),
     };
     outcome.unwrap_or_else(|refusal| refusal.response())
 }

@@ -3,6 +3,7 @@
 //! Beside the obligations these are the faults of the field's *doors* that concern a server.
 
 mod batches;
+mod cors;
 mod crowd;
 mod door;
 mod forms;
@@ -83,7 +84,7 @@ fn head(url: &str, verb: &str, headers: &[(&str, &str)], length: usize) -> Strin
     let kept = defaults.iter().filter(|(name, _)| !named(name));
     let given = headers.iter().filter(|(_, value)| !value.is_empty());
     let lines: String = kept.chain(given).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let path = url.rsplit('/').next().unwrap();
+    let path = url.splitn(4, '/').last().unwrap();
     format!("{verb} /{path} HTTP/1.1\r\n{lines}\r\n")
 }
 

@@ -61,6 +61,31 @@ fn admitted(origin: &str, host: Option<&str>, options: &Options) -> bool {
     matches!(url.scheme(), "http" | "https") && authority.is_some() && authority == host
 }
 
+/// Reads an origin, `SCHEME://HOST[:PORT]`, and gives it as browsers write it.
+///
+/// # Errors
+/// Says what is wrong, and what would be right.
+pub fn origin(text: &str) -> Result<String, String> {
+    match text {
+        "*" => return Err("pages of every origin cannot be let in; name each one".into()),
+        "null" => return Err("is the origin of local files and of pages in a sandbox, of anybody's".into()),
+        _ => {}
+    }
+    let form = "is no origin, which is SCHEME://HOST or SCHEME://HOST:PORT, such as https://app.example";
+    let url = Url::parse(text).map_err(|e| format!("{form} ({e})"))?;
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or(form)?;
+    let port = url.port().map_or(String::new(), |port| format!(":{port}"));
+    let origin = format!("{}://{}{port}", url.scheme(), host.to_ascii_lowercase());
+    // A path would suggest that other pages of the site are kept out.
+    let bare = matches!(url.path(), "" | "/") && !text.ends_with('/');
+    let bare = bare && url.username().is_empty() && url.password().is_none();
+    if bare && url.query().is_none() && url.fragment().is_none() {
+        Ok(origin)
+    } else {
+        Err(format!("is more than its origin, which is {origin}"))
+    }
+}
+
 fn without_port(host: &str) -> &str {
     match host.rfind(':') {
         Some(at) if host[at + 1..].bytes().all(|b| b.is_ascii_digit()) => &host[..at],

@@ -80,7 +80,6 @@ pub(crate) async fn stream(
 }
 
 fn open(app: &Arc<App>, path: &str, request: &Request<Body>) -> Result<Response<Body>, Refusal> {
-    door::check(request.headers(), &app.options)?;
     if request.method() != Verb::GET {
         // A client that looks for Streamable HTTP here goes on with GET.
         return Err(Refusal::allowing("GET", "this endpoint opens an event stream by GET"));
@@ -149,7 +148,6 @@ pub(crate) async fn message(State(app): State<Arc<App>>, request: Request<Body>)
 
 async fn post(app: &Arc<App>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
-    door::check(&parts.headers, &app.options)?;
     if parts.method != Verb::POST {
         return Err(Refusal::allowing("POST", "messages are posted here"));
     }

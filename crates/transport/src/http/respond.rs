@@ -83,7 +83,8 @@ pub(crate) fn event_stream(body: impl Stream<Item = Bytes> + Send + 'static) -> 
     let mut response = Response::new(Body::from_stream(body.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Not even to be asked for again: a browser that writes a stream into its cache sends a DELETE twice that ends it.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

@@ -1,0 +1,169 @@
+//! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine as _;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{self, GeneralPurpose, GeneralPurposeConfig};
+use dateline::CancellationToken;
+use dateline::seal::{Key, Keys, ProcessKey};
+
+use crate::changes::Changes;
+use crate::exit::Failure;
+
+/// What others than the owner may do with a file.
+const OTHERS: u32 = 0o066;
+
+/// The keys of this process.
+#[derive(Clone)]
+pub(crate) enum Keyring {
+    /// One of its own.
+    Process(ProcessKey),
+    /// Those of a file, which other processes have too.
+    File(Arc<KeyFile>),
+}
+
+impl Keys for Keyring {
+    fn keys(&self) -> Vec<Key> {
+        match self {
+            Keyring::Process(key) => key.keys(),
+            Keyring::File(file) => file.keys.read().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// A file of keys, as it was last read.
+pub(crate) struct KeyFile {
+    path: PathBuf,
+    keys: RwLock<Vec<Key>>,
+}
+
+impl Keyring {
+    /// A key that dies with the process.
+    pub(crate) fn process() -> Result<Keyring, Failure> {
+        let key = ProcessKey::new().map_err(|e| Failure::Other(format!("no key could be made: {e}")))?;
+        Ok(Keyring::Process(key))
+    }
+
+    /// The keys of a file, which is read again as it changes; without a file a key of this process.
+    pub(crate) fn open(file: Option<PathBuf>, shutdown: &CancellationToken) -> Result<Keyring, Failure> {
+        let Some(path) = file else { return Keyring::process() };
+        let keys = read(&path).map_err(Failure::Usage)?;
+        warn_of_readers(&path);
+        let file = Arc::new(KeyFile { path, keys: RwLock::new(keys) });
+        tokio::spawn(reload(Arc::clone(&file), shutdown.clone()));
+        Ok(Keyring::File(file))
+    }
+}
+
+/// A file that is wrong changes nothing: what the keys sealed would be lost.
+async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
+    let Some(mut changes) = Changes::of(&file.path, "the key file") else { return };
+    while changes.next(&shutdown).await {
+        match read(&file.path) {
+            Ok(keys) => {
+                let mut current = file.keys.write().unwrap_or_else(PoisonError::into_inner);
+                if *current != keys {
+                    let count = if keys.len() == 1 { "1 key".into() } else { format!("{} keys", keys.len()) };
+                    eprintln!("dateline: {} was read again: {count}", file.path.display());
+                    *current = keys;
+                }
+            }
+            Err(why) => eprintln!("dateline: the changed key file is not used: {why}"),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Key>, String> {
+    let shown = path.display();
+    let make = format!("dateline key > {shown}");
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| format!("cannot read the key file {shown}: {e}. This makes one: {make}"))?;
+    let mut keys = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // What stands there may be a secret all the same, and is not shown.
+        keys.push(key(line).map_err(|is| {
+            format!(
+                "{shown}:{}: this is no key: it {is}. A key is 32 bytes, in base64 or hex, on a line of its own; \
+                 `dateline key` or `openssl rand -base64 32` makes one",
+                at + 1
+            )
+        })?);
+    }
+    if keys.is_empty() {
+        Err(format!("there is no key in {shown}. This makes one: {make}"))
+    } else {
+        Ok(keys)
+    }
+}
+
+/// Reads a key; an error says what the text is instead.
+fn key(text: &str) -> Result<Key, String> {
+    let lenient = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let base64 = |alphabet| GeneralPurpose::new(alphabet, lenient).decode(text).ok();
+    // No key in base64 consists of the digits of hex alone, but for one in 10^19.
+    let bytes = hex(text).or_else(|| [STANDARD, URL_SAFE].iter().find_map(base64));
+    let bytes = bytes.ok_or("is neither base64 nor hex")?;
+    let length = bytes.len();
+    bytes.try_into().map_err(|_| format!("has {length} bytes"))
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).and_then(|digit| digit.try_into().ok())).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+fn warn_of_readers(path: &Path) {
+    let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
+    if std::fs::metadata(path).is_ok_and(open) {
+        let path = path.display();
+        eprintln!("dateline: warning: others than its owner can read or write {path}; chmod 600 {path}");
+    }
+}
+
+/// `dateline key`.
+pub(crate) fn print() -> Result<(), Failure> {
+    let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
+    writeln!(std::io::stdout(), "{}", general_purpose::STANDARD.encode(key))
+        .map_err(|e| Failure::Other(format!("standard output failed: {e}")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_in_each_way_of_writing_them() {
+        let bytes: Key = std::array::from_fn(|at| 251 - u8::try_from(at).unwrap() * 4);
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        for text in [
+            general_purpose::STANDARD.encode(bytes),
+            general_purpose::STANDARD_NO_PAD.encode(bytes),
+            general_purpose::URL_SAFE.encode(bytes),
+            general_purpose::URL_SAFE_NO_PAD.encode(bytes),
+            hex.to_uppercase(),
+            hex.clone(),
+        ] {
+            assert_eq!(key(&text), Ok(bytes), "{text}");
+        }
+        for (text, is) in [
+            (&hex[..62], "has 31 bytes"),
+            (&format!("{hex}00"), "has 33 bytes"),
+            ("c2VjcmV0", "has 6 bytes"),
+            ("a secret of ours", "is neither base64 nor hex"),
+        ] {
+            assert_eq!(key(text), Err(is.to_owned()), "{text}");
+        }
+    }
+}
