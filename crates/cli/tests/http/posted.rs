@@ -27,7 +27,7 @@ impl Raw {
         let mut raw = Raw { stream, text: String::new() };
         let head = raw.until("\r\n\r\n").await.to_ascii_lowercase();
         assert!(head.starts_with("http/1.0 200 "), "{head}");
-        for line in ["content-type: text/event-stream", "cache-control: no-cache", "x-accel-buffering: no"] {
+        for line in ["content-type: text/event-stream", "cache-control: no-store", "x-accel-buffering: no"] {
             assert!(head.contains(line), "{line}: {head}");
         }
         raw

@@ -341,7 +341,7 @@ async fn http_16_and_sse_every_quiet_stream_carries_comments_from_its_start() {
         for (client, exchange) in &mut quiet {
             let head = client.head(*exchange).await;
             assert_eq!(header(&head.headers, "x-accel-buffering"), Some("no"), "{revision}");
-            assert_eq!(header(&head.headers, "cache-control"), Some("no-cache"), "{revision}");
+            assert_eq!(header(&head.headers, "cache-control"), Some("no-store"), "{revision}");
         }
         let mut sse = Client::connect_sse(&sse_url(&gated.url)).await;
         sse.handshake(revision, json!({})).await.result();
