@@ -547,7 +547,7 @@ impl Server {
             ))
         })?;
         let unknown = || Rejection::NoSuchResource { uri: uri.clone() };
-        let matching = || offer.templates.values().find_map(|t| Some((t, t.template.matches(&uri)?)));
+        let matching = || offer.templates.values().find_map(|t| Some((t, t.template.find(&uri)?)));
         let (readable, vars, arguments): (&resource::Readable, _, _) = match offer.resources.get(&uri) {
             Some(resource) => (resource, Vars::new(&uri, Vec::new()), Raw::literal("{}")),
             None => {
