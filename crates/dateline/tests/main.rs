@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod files;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

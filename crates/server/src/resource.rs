@@ -46,12 +46,13 @@ pub(crate) struct Readable {
     pub(crate) mime_type: Option<String>,
     pub(crate) handler: Run<Contents>,
     pub(crate) hint: CacheHint,
+    pub(crate) listed: bool,
 }
 
 impl Readable {
     fn new(definition: Object, handler: Run<Contents>, hint: CacheHint) -> Readable {
         let mime_type = definition.string("mimeType").map(|mime| mime.to_string());
-        Readable { definition: Raw::from(definition), mime_type, handler, hint }
+        Readable { definition: Raw::from(definition), mime_type, handler, hint, listed: true }
     }
 }
 
@@ -63,6 +64,7 @@ pub struct Resource {
     definition: Object,
     handler: Run<Contents>,
     hint: CacheHint,
+    listed: bool,
 }
 
 impl Resource {
@@ -84,7 +86,15 @@ impl Resource {
             definition: Object::new().with("uri", uri).with("name", name),
             handler: run(handler),
             hint: CacheHint::default(),
+            listed: true,
         }
+    }
+
+    /// The same, read by whoever knows its URI and not listed: for one of many that something else names.
+    #[must_use]
+    pub fn unlisted(mut self) -> Resource {
+        self.listed = false;
+        self
     }
 
     /// The same of a MIME type.
@@ -117,7 +127,7 @@ impl Resource {
     /// Checks the definition.
     pub(crate) fn ready(self) -> Result<Readable, String> {
         url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
-        Ok(Readable::new(self.definition, self.handler, self.hint))
+        Ok(Readable { listed: self.listed, ..Readable::new(self.definition, self.handler, self.hint) })
     }
 }
 
