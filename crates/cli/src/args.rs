@@ -188,6 +188,9 @@ pub(crate) struct Demo {
     /// Serve clients of one era only.
     #[arg(long, value_enum)]
     pub(crate) era: Option<EraArg>,
+    /// Serve the skills of this folder, each a folder in it with a SKILL.md, instead of the demo's own.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) skills: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

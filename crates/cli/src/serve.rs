@@ -146,7 +146,12 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
 
 /// `dateline demo`.
 pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
-    let server = demo::server(true).map_err(Failure::Other)?;
+    let server = match args.skills {
+        None => demo::server(true).map_err(Failure::Other)?,
+        Some(folder) => dateline::Skills::from_folder(folder)
+            .and_then(|skills| demo::server_with(true, Some(skills)))
+            .map_err(Failure::Usage)?,
+    };
     let revisions = match args.era {
         None => Revisions::ALL,
         Some(EraArg::Legacy) => Revisions::LEGACY,
