@@ -10,6 +10,7 @@ macro_rules! files {
 pub(crate) fn ours() -> Result<Skills, String> {
     Skills::from_files(files! {
         "meeting-minutes/SKILL.md"
+        "meeting-minutes/examples/short.md"
         "release-notes/SKILL.md"
         "release-notes/scripts/check.sh"
         "release-notes/templates/long.md"
