@@ -1,9 +1,11 @@
 // Runs the official conformance suite against a server and reads the results itself.
 //
-//   node run.mjs --url URL (--set REVISION | --all REVISION) [--label NAME] [--json FILE]
+//   node run.mjs --url URL (--set REVISION | --all REVISION | --scenarios NAME,... --at REVISION) [--label NAME] [--json FILE]
 //
 // --set    the frozen requirements of that revision: what is scored is what the suite's own requirements file says
 // --all    every scenario that exists at that revision, all of them counted as scored, and a warning counted as a failure
+// --scenarios  these, at this revision, also those of extensions, which belong to none; a warning or a check that was skipped
+//          is counted as a failure
 //
 // Exit code: 0 all scored scenarios passed, 1 one failed or the suite did not run, 2 usage.
 //
@@ -25,15 +27,19 @@ const SUITE = join(MODULES, '@modelcontextprotocol', 'conformance');
 const LIMIT_MS = 20 * 60_000; // a scenario has a limit of 30 s in the suite; this one is for the suite itself
 
 function usage(message) {
-  console.error(`${message}\nusage: node run.mjs --url URL (--set REVISION | --all REVISION) [--label NAME] [--json FILE]`);
+  const runs = '(--set REVISION | --all REVISION | --scenarios NAME,... --at REVISION)';
+  console.error(`${message}\nusage: node run.mjs --url URL ${runs} [--label NAME] [--json FILE]`);
   process.exit(2);
 }
 
 function options() {
   const option = { type: 'string' };
   try {
-    const { values } = parseArgs({ options: { url: option, set: option, all: option, label: option, json: option } });
-    if (!values.url || !values.set === !values.all) usage('give --url, and one of --set and --all');
+    const names = ['url', 'set', 'all', 'scenarios', 'at', 'label', 'json'];
+    const { values } = parseArgs({ options: Object.fromEntries(names.map((name) => [name, option])) });
+    const runs = [values.set, values.all, values.scenarios].filter(Boolean);
+    if (!values.url || runs.length !== 1) usage('give --url, and one of --set, --all and --scenarios');
+    if (!values.scenarios !== !values.at) usage('--scenarios and --at go together');
     if (!existsSync(SUITE)) usage('the suite is not installed: run tests/setup.sh');
     if (values.set && !existsSync(requirementsFile(values.set))) usage(`the suite has no requirements for ${values.set}`);
     return values;
@@ -94,6 +100,7 @@ function judge(scored, found) {
     failures: [],
     unscoredFailures: [],
     warnings: [],
+    skipped: [],
   };
   const kinds = { SUCCESS: 'passed', FAILURE: 'failed', WARNING: 'warnings', SKIPPED: 'skipped', INFO: 'info' };
   for (const scenario of new Set([...scored.keys(), ...found.keys()])) {
@@ -112,6 +119,7 @@ function judge(scored, found) {
       failures.push(entry('-', 'nothing was checked'));
     }
     report.warnings.push(...entries('WARNING'));
+    report.skipped.push(...entries('SKIPPED'));
     (reason ? report.unscoredFailures : report.failures).push(...failures);
     if (!reason) {
       report.scenarios.scored += 1;
@@ -149,27 +157,37 @@ function print(report) {
 const given = options();
 const dir = mkdtempSync(join(tmpdir(), 'dateline-suite-'));
 const log = join(dir, 'suite.log');
-const selection = given.set ? ['--requirements', given.set] : ['--suite', 'all', '--spec-version', given.all];
+const scenarios = given.scenarios?.split(',');
+const selections = scenarios
+  ? scenarios.map((name) => ['--scenario', name, '--spec-version', given.at, '--force'])
+  : [given.set ? ['--requirements', given.set] : ['--suite', 'all', '--spec-version', given.all]];
 const began = Date.now();
-const code = await suite(['server', '--url', given.url, ...selection, '-o', dir], log);
+let code = 0;
+for (const selection of selections) {
+  const ended = await suite(['server', '--url', given.url, ...selection, '-o', dir], log);
+  code = code === 0 ? ended : code;
+}
 
 const report = {
   label: given.label,
-  set: given.set ?? `all ${given.all}`,
+  set: given.set ?? (scenarios ? `${scenarios.join(', ')} at ${given.at}` : `all ${given.all}`),
   url: given.url,
   suite: JSON.parse(readFileSync(join(SUITE, 'package.json'), 'utf8')).version,
   seconds: Math.round((Date.now() - began) / 1000),
-  ...judge(given.set ? requirements(given.set) : new Map(), results(dir)),
+  ...judge(given.set ? requirements(given.set) : new Map(scenarios?.map((name) => [name, null])), results(dir)),
 };
 const { passed, failed, warnings } = report.checks;
 const ran = passed + failed + warnings > 0;
 // The suite knows only failures: it is never stricter than the above unless something is wrong with one of the two.
 const agreed = code === 0 || report.failures.length > 0;
-report.ok = ran && agreed && report.failures.length === 0 && !(given.all && report.warnings.length);
+const strict = (!given.set && report.warnings.length) || (scenarios && report.skipped.length);
+report.ok = ran && agreed && report.failures.length === 0 && !strict;
 
 print(report);
 if (!ran) console.log('  FAILED: the suite executed no check');
-else if (!agreed) console.log(`  FAILED: no failure was found, but the suite ended with ${code ?? 'a signal'}`);
+else if (scenarios && report.skipped.length) {
+  for (const { scenario, check, message } of report.skipped) console.log(`  skipped: ${scenario} ${check}: ${message}`);
+} else if (!agreed) console.log(`  FAILED: no failure was found, but the suite ended with ${code ?? 'a signal'}`);
 if (given.json) writeFileSync(given.json, `${JSON.stringify(report, null, 2)}\n`);
 if (report.ok) rmSync(dir, { recursive: true });
 else {

@@ -200,6 +200,9 @@ pub(crate) struct Demo {
     /// How many entries a page of a list has at most; 250 where nothing is said.
     #[arg(long, value_name = "ENTRIES")]
     pub(crate) page_size: Option<NonZeroUsize>,
+    /// Serve the skills of this folder, each a folder in it with a SKILL.md, instead of the demo's own.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) skills: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
 }

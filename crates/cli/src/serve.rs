@@ -74,7 +74,7 @@ fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
-            let demo = demo::builder(false).keys(keys.clone()).build().map_err(Failure::Other)?;
+            let demo = demo::builder(None).keys(keys.clone()).build().map_err(Failure::Other)?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
             Options { servers: vec![demo], ..Options::default() }
         }
@@ -123,7 +123,11 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
 pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
-    let mut server = demo::builder(true).keys(keys);
+    let skills = match args.skills {
+        None => demo::skills().map_err(Failure::Other)?,
+        Some(folder) => dateline::Skills::from_folder(folder).map_err(Failure::Usage)?,
+    };
+    let mut server = demo::builder(Some(skills)).keys(keys);
     if let Some(entries) = args.page_size {
         server = server.page_size(entries.get());
     }

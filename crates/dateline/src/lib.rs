@@ -135,12 +135,18 @@
 //! first server, one that serves files, one that asks, live resources, a counter mounted in an axum application, tools
 //! from JSON. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
 
+mod directory;
+mod folder;
+mod skills;
+
+pub use directory::Directory;
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, wire::Limits};
 pub use server::{
     Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
-    Messages, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled, Server,
-    Template, Together, Tool, ToolResult, Typed, Vars, Visit, seal,
+    Messages, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled,
+    Server, Template, Together, Tool, ToolResult, Typed, Vars, Visit, seal,
 };
+pub use skills::Skills;
 pub use spec::{Era, Method, Revision, Revisions};
 pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};

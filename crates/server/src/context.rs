@@ -82,6 +82,21 @@ impl Cx {
         &self.0.server
     }
 
+    /// One page of a list of an extension's own, as the member of a result: the entries behind the place that the
+    /// request's `cursor` names, with `nextCursor` where there are more. A cursor is good for the same method and params
+    /// of the same client.
+    ///
+    /// # Errors
+    /// When the cursor was not issued for this, or has expired.
+    pub fn page<'a>(
+        &self,
+        member: &'static str,
+        entries: impl IntoIterator<Item = &'a Raw>,
+    ) -> Result<Object> {
+        let places = (1..).zip(entries);
+        self.0.server.page_of(&self.0.request, member, places).map_err(Error::reject)
+    }
+
     /// Reports progress, where the client asked for it. `progress` must grow from one report to the next.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if !self.0.request.wants_progress {

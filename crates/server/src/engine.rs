@@ -18,7 +18,7 @@ use crate::complete::{self, Completer, Typed};
 use crate::content::ToolResult;
 use crate::context::Cx;
 use crate::error::{Error, Kind, Result};
-use crate::extension::Extension;
+use crate::extension::{Extension, Part};
 use crate::handler::Run;
 use crate::list;
 use crate::prompt::{self, Prompt};
@@ -178,6 +178,12 @@ impl Builder {
     pub fn extension(mut self, extension: Extension) -> Builder {
         self.extensions.push(extension);
         self
+    }
+
+    /// The same with what a part defines.
+    #[must_use]
+    pub fn part(self, part: impl Part) -> Builder {
+        part.add(self)
     }
 
     /// The same for a server whose tools, prompts and resources may come while it runs: it declares all three, also
@@ -444,7 +450,8 @@ impl Server {
                 self.page(&request, offer.prompts.iter().map(|(at, p)| (at, &p.definition)))
             }
             Method::ResourcesList => {
-                self.page(&request, offer.resources.iter().map(|(at, r)| (at, &r.definition)))
+                let listed = offer.resources.iter().filter(|(_, r)| r.listed);
+                self.page(&request, listed.map(|(at, r)| (at, &r.definition)))
             }
             Method::ResourcesTemplatesList => {
                 self.page(&request, offer.templates.iter().map(|(at, t)| (at, &t.readable.definition)))
@@ -456,6 +463,18 @@ impl Server {
             Method::Extension(wire) => self.extension(wire, request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
         }
+    }
+
+    /// One page of a list of an extension's own.
+    pub(crate) fn page_of<'a>(
+        &self,
+        request: &Request,
+        member: &'static str,
+        entries: impl Iterator<Item = (u64, &'a Raw)>,
+    ) -> Result<Object, Rejection> {
+        let mut asked = request.clone();
+        asked.params.take("cursor");
+        list::paged(member, &purpose(&asked), entries, request, self.0.page, &self.0.sealer)
     }
 
     fn page<'a>(
@@ -547,7 +566,7 @@ impl Server {
             ))
         })?;
         let unknown = || Rejection::NoSuchResource { uri: uri.clone() };
-        let matching = || offer.templates.values().find_map(|t| Some((t, t.template.matches(&uri)?)));
+        let matching = || offer.templates.values().find_map(|t| Some((t, t.template.find(&uri)?)));
         let (readable, vars, arguments): (&resource::Readable, _, _) = match offer.resources.get(&uri) {
             Some(resource) => (resource, Vars::new(&uri, Vec::new()), Raw::literal("{}")),
             None => {

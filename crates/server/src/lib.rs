@@ -26,7 +26,7 @@ pub use content::{Content, ResourceContents, ToolResult};
 pub use context::{Cx, Elicited, Sampled, Together};
 pub use engine::{Builder, Server};
 pub use error::{Error, Result};
-pub use extension::Extension;
+pub use extension::{Extension, Part};
 pub use form::{Form, Visit};
 pub use handler::{Args, FromCall, Handler, Json, Reply};
 pub use list::page;

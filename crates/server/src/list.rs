@@ -22,13 +22,27 @@ pub fn page<'a>(
     sealer: &Sealer,
 ) -> Result<Object, Rejection> {
     let name = request.method.row().lists.unwrap_or_default();
+    let mut result = paged(name, name, entries, request, size, sealer)?;
+    project::hint(&mut result, hint);
+    Ok(result)
+}
+
+/// The same of any list, which its cursors are bound to by `purpose`, and without a cache hint.
+pub(crate) fn paged<'a>(
+    name: &'static str,
+    purpose: &str,
+    entries: impl Iterator<Item = (u64, &'a Raw)>,
+    request: &Request,
+    size: usize,
+    sealer: &Sealer,
+) -> Result<Object, Rejection> {
     let principal = &request.peer.principal;
     let behind: u64 = match request.params.get("cursor") {
         None => 0,
         Some(cursor) => {
             let wrong = || Rejection::Params("the cursor was not issued here, or has expired".into());
             let sealed = cursor.string().ok_or_else(wrong)?;
-            sealer.open(name, principal, &sealed).map_err(|_| wrong())?
+            sealer.open(purpose, principal, &sealed).map_err(|_| wrong())?
         }
     };
     let mut rest = entries.skip_while(|(place, _)| *place <= behind);
@@ -38,10 +52,9 @@ pub fn page<'a>(
     let mut result = Object::new().with(name, project::list(&shown));
     if rest.next().is_some() {
         let cursor = sealer
-            .seal(name, principal, CURSOR_TTL, &last)
+            .seal(purpose, principal, CURSOR_TTL, &last)
             .map_err(|_| Rejection::Internal("no cursor could be made".into()))?;
         result.set("nextCursor", cursor.as_str());
     }
-    project::hint(&mut result, hint);
     Ok(result)
 }

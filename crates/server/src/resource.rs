@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
 use crate::handler::{Handler, Named, Run, run};
-use crate::template::Template;
+use crate::template::{Found, Template};
 
 /// What a resource holds, as a handler gives it.
 #[derive(Clone, Debug)]
@@ -46,12 +46,13 @@ pub(crate) struct Readable {
     pub(crate) mime_type: Option<String>,
     pub(crate) handler: Run<Contents>,
     pub(crate) hint: CacheHint,
+    pub(crate) listed: bool,
 }
 
 impl Readable {
     fn new(definition: Object, handler: Run<Contents>, hint: CacheHint) -> Readable {
         let mime_type = definition.string("mimeType").map(|mime| mime.to_string());
-        Readable { definition: Raw::from(definition), mime_type, handler, hint }
+        Readable { definition: Raw::from(definition), mime_type, handler, hint, listed: true }
     }
 }
 
@@ -63,6 +64,7 @@ pub struct Resource {
     definition: Object,
     handler: Run<Contents>,
     hint: CacheHint,
+    listed: bool,
 }
 
 impl Resource {
@@ -84,7 +86,15 @@ impl Resource {
             definition: Object::new().with("uri", uri).with("name", name),
             handler: run(handler),
             hint: CacheHint::default(),
+            listed: true,
         }
+    }
+
+    /// The same, read by whoever knows its URI and not listed: for one of many that something else names.
+    #[must_use]
+    pub fn unlisted(mut self) -> Resource {
+        self.listed = false;
+        self
     }
 
     /// The same of a MIME type.
@@ -117,7 +127,7 @@ impl Resource {
     /// Checks the definition.
     pub(crate) fn ready(self) -> Result<Readable, String> {
         url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
-        Ok(Readable::new(self.definition, self.handler, self.hint))
+        Ok(Readable { listed: self.listed, ..Readable::new(self.definition, self.handler, self.hint) })
     }
 }
 
@@ -127,16 +137,31 @@ pub struct Vars {
     /// The whole URI.
     pub uri: String,
     values: HashMap<String, String>,
+    lists: HashMap<String, Vec<String>>,
 }
 
 impl Vars {
-    pub(crate) fn new(uri: &str, values: Vec<(String, String)>) -> Vars {
-        Vars { uri: uri.to_owned(), values: values.into_iter().collect() }
+    pub(crate) fn new(uri: &str, found: Vec<Found>) -> Vars {
+        let values = found.iter().map(|found| (found.name.clone(), found.text())).collect();
+        let lists = found.into_iter().map(|found| (found.name, found.values)).collect();
+        Vars { uri: uri.to_owned(), values, lists }
     }
 
-    /// A variable's value, percent-decoded; empty where the URI has none.
+    /// A variable's value, percent-decoded; empty where the URI has none. Several values of an exploded variable are
+    /// joined as the template writes them: `/` between segments of a path, `,` elsewhere.
     pub fn get(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// The values of an exploded variable such as `{/path*}`, percent-decoded one by one; of any other variable one, or
+    /// none where the URI has none.
+    pub fn list(&self, name: &str) -> &[String] {
+        self.lists.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the URI has the variable, be its value empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
     pub(crate) fn values(&self) -> &HashMap<String, String> {

@@ -13,6 +13,7 @@ mod method;
 mod revision;
 mod rules;
 pub mod shape;
+pub mod skills;
 
 pub use code::Code;
 pub use method::{Capability, Direction, Home, Method, MethodRow, Notice, NoticeRow, Question};

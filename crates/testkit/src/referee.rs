@@ -28,7 +28,7 @@ const OPEN: &[&str] = &[
 ];
 
 /// Methods that extensions bring to the newest revision, by their beginnings; they have schemas of their own.
-const OF_EXTENSIONS: &[&str] = &["tasks/", "notifications/tasks", "skills/"];
+const OF_EXTENSIONS: &[&str] = &["tasks/", "notifications/tasks", "skills/", "resources/directory/"];
 
 /// The keys of `_meta` that the protocol reserves by its own prefix.
 const RESERVED: &[&str] = &[

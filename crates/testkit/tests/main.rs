@@ -122,6 +122,8 @@ fn names_of_the_protocol_stand_in_spec_alone() {
     names.extend(Notice::rows().iter().map(|row| format!("\"{}\"", row.wire)));
     names.extend(Question::ALL.iter().map(|q| format!("\"{}\"", q.wire())));
     names.extend(Code::all().map(|code| code.number().to_string()));
+    names.extend(spec::skills::METHODS.iter().map(|method| format!("\"{method}\"")));
+    names.extend([spec::skills::SCHEME, spec::skills::MANIFEST].map(|name| format!("\"{name}\"")));
     names.push("io.modelcontextprotocol/".to_owned());
     for name in ["proto", "server", "transport", "gateway", "dateline", "demo", "cli"] {
         for (path, text) in sources(name) {

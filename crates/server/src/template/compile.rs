@@ -1,0 +1,307 @@
+//! Templates as graphs.
+
+use super::unit::{self, Unit};
+
+/// The longest prefix that RFC 6570 knows.
+const LONGEST: usize = 9999;
+
+/// A template as a graph, entered at the first node.
+#[derive(Clone, Debug)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    /// The variables in the order in which they are written, each as often as it is.
+    pub(super) variables: Vec<Variable>,
+}
+
+/// A variable where it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    /// It has any number of values.
+    pub(super) exploded: bool,
+    /// It is only the beginning of the value: so many characters of it.
+    pub(super) prefix: Option<usize>,
+    /// What stands between values in one text.
+    pub(super) joint: &'static str,
+}
+
+/// What is next to be read. Nodes are named by their places in the graph; `next` of a node that may take nothing is
+/// behind it.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    /// The URI ends.
+    End,
+    /// These characters. With `opens`, the name of a parameter, whose value is empty unless one follows.
+    Literal { units: Vec<Unit>, next: usize, opens: Option<usize> },
+    /// The first way, or where it leads nowhere the second.
+    Either(usize, usize),
+    /// Characters that are none of `without`, as few as lead to the end.
+    Run { without: &'static str, least: usize, most: usize, next: usize, variable: usize, take: Take },
+}
+
+/// What becomes of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Take {
+    /// It is a value.
+    Value,
+    /// It ends the last value.
+    Rest,
+    /// It ends the last value, behind this character.
+    Behind(char),
+}
+
+/// How an operator writes its variables (RFC 6570, appendix A).
+struct Operator {
+    /// What the expression begins with, where it is there.
+    first: &'static str,
+    /// What stands between variables.
+    between: &'static str,
+    /// Variables have their names before them.
+    named: bool,
+    /// What a value cannot hold unless it is percent-encoded.
+    without: &'static str,
+}
+
+const fn list(first: &'static str, between: &'static str, without: &'static str) -> Operator {
+    Operator { first, between, named: false, without }
+}
+
+const fn named(first: &'static str, between: &'static str, without: &'static str) -> Operator {
+    Operator { first, between, named: true, without }
+}
+
+static SIMPLE: Operator = list("", ",", "/?#");
+static RESERVED: Operator = list("", ",", "");
+static FRAGMENT: Operator = list("#", ",", "");
+static LABEL: Operator = list(".", ".", "/?#");
+static PATH: Operator = list("/", "/", "/?#");
+static PARAMETERS: Operator = named(";", ";", "/?#;");
+static QUERY: Operator = named("?", "&", "#&");
+static CONTINUED: Operator = named("&", "&", "#&");
+
+fn operator(expression: &str) -> Result<(&'static Operator, &str), String> {
+    let operator = match expression.chars().next() {
+        Some('+') => &RESERVED,
+        Some('#') => &FRAGMENT,
+        Some('.') => &LABEL,
+        Some('/') => &PATH,
+        Some(';') => &PARAMETERS,
+        Some('?') => &QUERY,
+        Some('&') => &CONTINUED,
+        Some(kept @ ('=' | ',' | '!' | '@' | '|')) => {
+            return Err(format!("{{{expression}}}: the operator {kept:?} is reserved and means nothing yet"));
+        }
+        _ => return Ok((&SIMPLE, expression)),
+    };
+    Ok((operator, &expression[1..]))
+}
+
+/// A variable of an expression.
+struct Spec {
+    variable: usize,
+    most: usize,
+    exploded: bool,
+}
+
+impl Graph {
+    pub(super) fn new(source: &str) -> Result<Graph, String> {
+        let mut graph = Graph { nodes: Vec::new(), variables: Vec::new() };
+        let mut rest = source;
+        while !rest.is_empty() {
+            let open = rest.find(['{', '}']).unwrap_or(rest.len());
+            graph.literal(&rest[..open])?;
+            rest = &rest[open..];
+            if rest.starts_with('}') {
+                return Err("a brace is closed that was not opened".into());
+            }
+            let Some(inner) = rest.strip_prefix('{') else { break };
+            let close = inner.find('}').ok_or("a brace is not closed")?;
+            let (operator, list) = operator(&inner[..close])?;
+            let mut specs = graph.specs(list, operator, &inner[..close])?;
+            rest = &inner[close + 1..];
+            // A query that goes on in a second expression is one query: which parameter comes first is not said.
+            let before = specs.len();
+            while operator.between == "&" && rest.starts_with("{&") {
+                let close = rest.find('}').ok_or("a brace is not closed")?;
+                specs.extend(graph.specs(&rest[2..close], &CONTINUED, &rest[1..close])?);
+                rest = &rest[close + 1..];
+            }
+            if operator.named {
+                graph.named(operator, specs.len() > before, &specs);
+            } else {
+                graph.list(operator, &specs);
+            }
+        }
+        graph.nodes.push(Node::End);
+        graph.consistent()?;
+        Ok(graph)
+    }
+
+    fn specs(&mut self, list: &str, operator: &'static Operator, whole: &str) -> Result<Vec<Spec>, String> {
+        list.split(',').map(|text| self.spec(text, operator, whole)).collect()
+    }
+
+    fn spec(&mut self, text: &str, operator: &'static Operator, whole: &str) -> Result<Spec, String> {
+        let wrong = |why: &str| format!("{{{whole}}}: {why}");
+        let (name, exploded) = match text.strip_suffix('*') {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        let (name, prefix) = match name.split_once(':') {
+            None => (name, None),
+            Some(_) if exploded => return Err(wrong("a variable has one modifier, * or :n")),
+            Some((name, length)) => {
+                let digits = !length.starts_with('0') && length.bytes().all(|byte| byte.is_ascii_digit());
+                let length = length.parse().ok().filter(|length| digits && (1..=LONGEST).contains(length));
+                (name, Some(length.ok_or_else(|| wrong("a prefix is a number from 1 to 9999"))?))
+            }
+        };
+        let plain = |part: &str| {
+            let known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '%';
+            !part.is_empty() && part.chars().all(known) && unit::units(part).all(|unit| unit.is_ok())
+        };
+        if !name.split('.').all(plain) {
+            return Err(wrong(&format!(
+                "{name:?} is no name of a variable: letters, digits and _, with single dots between"
+            )));
+        }
+        let joint = if operator.named { "," } else { operator.between };
+        let variable = Variable { name: name.to_owned(), exploded, prefix, joint };
+        self.variables.push(variable);
+        Ok(Spec { variable: self.variables.len() - 1, most: prefix.unwrap_or(usize::MAX), exploded })
+    }
+
+    /// A variable is a list everywhere or nowhere.
+    fn consistent(&self) -> Result<(), String> {
+        for variable in &self.variables {
+            let other = |v: &&Variable| v.name == variable.name && v.exploded != variable.exploded;
+            if let Some(other) = self.variables.iter().find(other) {
+                return Err(format!("{:?} is exploded in one place and not in another", other.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a node; gives its place.
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// The place of the node that is added next.
+    fn here(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn literal(&mut self, text: &str) -> Result<(), String> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Some(wrong) = text.chars().find(|c| c.is_control() || " \"<>\\^`|".contains(*c)) {
+            return Err(format!("{wrong:?} cannot stand in a URI"));
+        }
+        let units: Result<Vec<Unit>, _> = unit::units(text).collect();
+        let units = units.map_err(|_| format!("{text:?} has a percent sign that encodes nothing"))?;
+        let next = self.here() + 1;
+        self.add(Node::Literal { units, next, opens: None });
+        Ok(())
+    }
+
+    /// Characters of an operator.
+    fn fixed(&mut self, text: &str, next: usize) -> usize {
+        let units = unit::units(text).filter_map(Result::ok).collect();
+        self.add(Node::Literal { units, next, opens: None })
+    }
+
+    /// An alternative whose second way is not known yet.
+    fn either(&mut self, first: usize) -> usize {
+        self.add(Node::Either(first, usize::MAX))
+    }
+
+    /// Leads the open ends to the node that is added next.
+    fn join(&mut self, ends: &[usize]) {
+        let here = self.here();
+        for end in ends {
+            match &mut self.nodes[*end] {
+                Node::Either(_, second) => *second = here,
+                Node::Literal { next, .. } | Node::Run { next, .. } => *next = here,
+                Node::End => {}
+            }
+        }
+    }
+
+    /// Values beside each other. Later ones may be missing, and all of them where the operator would show that.
+    fn list(&mut self, operator: &'static Operator, specs: &[Spec]) {
+        let without = operator.without;
+        let mut missing = Vec::new();
+        for (at, spec) in specs.iter().enumerate() {
+            let before = if at == 0 { operator.first } else { operator.between };
+            if !before.is_empty() {
+                missing.push(self.either(self.here() + 1));
+                let next = self.here() + 1;
+                self.fixed(before, next);
+            }
+            let least = usize::from(at == 0 && operator.first.is_empty());
+            let next = self.here() + 1;
+            let (variable, most) = (spec.variable, spec.most);
+            let run = self.add(Node::Run { without, least, most, next, variable, take: Take::Value });
+            if spec.exploded {
+                // On where that leads to the end, and round again where it does not.
+                let here = self.here();
+                self.add(Node::Either(here + 2, here + 1));
+                self.fixed(operator.between, run);
+            }
+        }
+        self.join(&missing);
+    }
+
+    /// Parameters with names, in any order. With `goes_on`, those of a second expression are among them, which are
+    /// written alike where the first one has none.
+    fn named(&mut self, operator: &'static Operator, goes_on: bool, specs: &[Spec]) {
+        let absent = self.either(self.here() + 1);
+        let begins: &[&str] =
+            if goes_on { &[operator.first, operator.between] } else { std::slice::from_ref(&operator.first) };
+        let parameters = self.here() + begins.len() * 2 - 1;
+        for (at, text) in begins.iter().enumerate() {
+            if at + 1 < begins.len() {
+                let here = self.here();
+                self.add(Node::Either(here + 1, here + 2));
+            }
+            self.fixed(text, parameters);
+        }
+        let (mut done, mut other) = (Vec::new(), None);
+        for spec in specs {
+            other = Some(self.either(self.here() + 1));
+            let name = self.variables[spec.variable].name.clone();
+            let units = unit::units(&name).filter_map(Result::ok).collect();
+            let next = self.here() + 1;
+            self.add(Node::Literal { units, next, opens: Some(spec.variable) });
+            self.value(operator, spec, Take::Rest, &mut done);
+            self.join(other.as_slice());
+        }
+        if let Some(spec) = specs.iter().find(|spec| spec.exploded) {
+            let next = self.here() + 1;
+            let (without, variable) = (if operator.between == "&" { "#&=" } else { "/?#;=" }, spec.variable);
+            self.add(Node::Run { without, least: 1, most: usize::MAX, next, variable, take: Take::Value });
+            self.value(operator, spec, Take::Behind('='), &mut done);
+        } else if let Some(last) = other {
+            // There is no other way than the last name.
+            let only = last + 1;
+            self.nodes[last] = Node::Either(only, only);
+        }
+        self.join(&done);
+        let on = self.here();
+        self.add(Node::Either(on + 2, on + 1));
+        self.fixed(operator.between, parameters);
+        self.join(&[absent]);
+    }
+
+    /// The value of a parameter, which need not have one.
+    fn value(&mut self, operator: &'static Operator, spec: &Spec, take: Take, done: &mut Vec<usize>) {
+        let (without, variable, most) = (operator.without, spec.variable, spec.most);
+        done.push(self.either(self.here() + 1));
+        let next = self.here() + 1;
+        self.fixed("=", next);
+        done.push(self.add(Node::Run { without, least: 0, most, next: usize::MAX, variable, take }));
+    }
+}
