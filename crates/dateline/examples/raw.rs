@@ -21,21 +21,18 @@ const TOOLS: &str = r#"[
     }
 ]"#;
 
-fn tool(definition: &Value) -> Tool {
-    let text = |name: &str| definition[name].as_str().unwrap_or_default();
+fn tool(definition: &Value) -> Result<Tool, String> {
     // The arguments were checked against the schema; a number such as 1e400 is still what the client wrote.
-    let handler = |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) };
-    let tool = Tool::new(text("name"), text("description"), handler);
-    ["inputSchema", "outputSchema", "annotations", "_meta"]
-        .into_iter()
-        .fold(tool, |tool, member| tool.with(member, &definition[member]))
+    Tool::from_json(definition, |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) })
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools: Vec<Value> = serde_json::from_str(TOOLS)?;
-    let server = tools.iter().fold(Server::new("raw", "1.0.0"), |server, one| server.tool(tool(one)));
-    let server = server.identity("websiteUrl", json!("https://example.com/")).build()?;
-    dateline::stdio(server).await?;
+    let mut server = Server::new("raw", "1.0.0").identity("websiteUrl", json!("https://example.com/"));
+    for definition in &tools {
+        server = server.tool(tool(definition)?);
+    }
+    dateline::stdio(server.build()?).await?;
     Ok(())
 }

@@ -97,10 +97,9 @@ pub(crate) fn add(server: Step) -> Step {
         .tool(
             Tool::new("add", "Adds two numbers.", |Args(add): Args<Add>| async move { sum(add).map(Json) })
                 .title("Add")
-                .with(
-                    "annotations",
-                    &json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false}),
-                )
+                .read_only()
+                .idempotent()
+                .open_world(false)
                 .with("icons", &json!([{"src": PLUS, "mimeType": "image/svg+xml", "sizes": ["any"]}]))
                 .with("_meta", &json!({"example.dateline/level": "easy"})),
         )

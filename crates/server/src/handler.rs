@@ -67,7 +67,10 @@ impl FromCall for Vars {
 /// easier to read, and header annotations count only there.
 pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    Raw::of(&settings.into_generator().into_root_schema_for::<T>())
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    // The name of a Rust type says nothing to a model.
+    schema.remove("title");
+    Raw::of(&schema)
 }
 
 /// Something that a handler can return, of which an answer is made.

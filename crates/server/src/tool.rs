@@ -40,6 +40,50 @@ impl Tool {
         Tool { name: name.to_owned(), definition, handler: run(handler) }
     }
 
+    /// A tool as a JSON object describes it, with every member that it has; the handler reads
+    /// [`crate::Cx::arguments`].
+    ///
+    /// # Errors
+    /// When it is no object, or has no name.
+    pub fn from_json<T, H: Handler<T, ToolResult>>(definition: &Value, handler: H) -> Result<Tool, String> {
+        let object =
+            Raw::of(definition).object().map_err(|_| "a tool's definition is an object".to_owned())?;
+        let name = object.string("name").ok_or("a tool's definition has a \"name\", which is a string")?;
+        Ok(Tool { name: name.to_string(), definition: object, handler: run(handler) })
+    }
+
+    /// The same, said to change nothing.
+    #[must_use]
+    pub fn read_only(self) -> Tool {
+        self.hint("readOnlyHint", true)
+    }
+
+    /// The same, said to destroy something, or only to add.
+    #[must_use]
+    pub fn destructive(self, destructive: bool) -> Tool {
+        self.hint("destructiveHint", destructive)
+    }
+
+    /// The same, said to do no more when it is called again with the same arguments.
+    #[must_use]
+    pub fn idempotent(self) -> Tool {
+        self.hint("idempotentHint", true)
+    }
+
+    /// The same, said to reach things that are not the server's own, or not to.
+    #[must_use]
+    pub fn open_world(self, open: bool) -> Tool {
+        self.hint("openWorldHint", open)
+    }
+
+    /// A hint at how the tool behaves
+    /// (<https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations>).
+    fn hint(mut self, hint: &'static str, holds: bool) -> Tool {
+        let hints = self.definition.get("annotations").and_then(|raw| raw.object().ok()).unwrap_or_default();
+        self.definition.set("annotations", Raw::from(hints.with(hint, Raw::of(&holds))));
+        self
+    }
+
     /// The same with a title for people.
     #[must_use]
     pub fn title(self, title: &str) -> Tool {
