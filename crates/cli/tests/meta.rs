@@ -39,6 +39,7 @@ async fn meta_01_discover_tells_versions_capabilities_instructions_and_freshness
             "resources": {"listChanged": true, "subscribe": true},
             "completions": {},
             "logging": {},
+            "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": true}},
         });
         assert_eq!(result["capabilities"], capabilities, "{wire:?}");
         assert!(result["instructions"].as_str().unwrap().contains("countdown"), "{wire:?}");
