@@ -501,7 +501,7 @@ impl Server {
             }
             Err(Error(Kind::Failed(text))) => ToolResult::error(text),
             Err(Error(Kind::Asked)) => return self.interim(&cx, &request),
-            Err(Error(Kind::Rejected(rejection))) => return Err(rejection),
+            Err(Error(kind)) => return Err(kind.rejection()),
         };
         Ok(Answer::Complete(result.object()))
     }
@@ -571,6 +571,8 @@ impl Server {
                 Ok(Answer::Complete(result))
             }
             Err(Error(Kind::Asked)) => self.interim(&cx, &request),
+            // Nor does one that its type does not hold.
+            Err(Error(Kind::Unfit(_))) => Err(unknown()),
             Err(Error(kind)) => Err(kind.rejection()),
         }
     }

@@ -3,7 +3,9 @@
 mod asking;
 mod calls;
 mod forms;
+mod mirrored;
 mod pages;
+mod schemas;
 mod state;
 
 use std::path::PathBuf;
