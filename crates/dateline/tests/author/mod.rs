@@ -3,6 +3,7 @@
 mod asking;
 mod calls;
 mod forms;
+mod listens;
 mod mirrored;
 mod pages;
 mod schemas;
