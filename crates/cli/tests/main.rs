@@ -13,6 +13,7 @@ mod meta;
 mod msg;
 mod program;
 mod revisions;
+mod secrets;
 mod sockets;
 mod stdio;
 

@@ -173,14 +173,18 @@ impl Cx {
     /// As [`Cx::elicit`].
     pub async fn sample(&self, key: &str, params: &Value) -> Result<Sampled> {
         let answer = self.ask(key, Question::Sample, Object::of(params))?;
-        let sampled: Value = answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
+        let sampled: Value =
+            answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
         let is_block = |block: &Value| block["type"].is_string();
         let has_content = match &sampled["content"] {
             Value::Array(blocks) => blocks.iter().all(is_block),
             one => is_block(one),
         };
         if !has_content || !sampled["role"].is_string() {
-            return Err(refused(key, "is no sampling result: it needs a \"role\", and \"content\" with a \"type\""));
+            return Err(refused(
+                key,
+                "is no sampling result: it needs a \"role\", and \"content\" with a \"type\"",
+            ));
         }
         Ok(Sampled(sampled))
     }

@@ -47,7 +47,9 @@ async fn one(cx: Cx) -> Result<String> {
 /// Asks where that is possible, and has another way where it is not.
 async fn perhaps(cx: Cx) -> Result<String> {
     match cx.elicit("name", Form::<Name>::new("Name?")).await {
-        Ok(filled) => Ok(format!("asked: {}", filled.accepted().map_or_else(String::new, |filled| filled.name))),
+        Ok(filled) => {
+            Ok(format!("asked: {}", filled.accepted().map_or_else(String::new, |filled| filled.name)))
+        }
         Err(error) if error.is_unasked() => Ok("nobody to ask".to_owned()),
         Err(error) => Err(error),
     }
@@ -85,7 +87,11 @@ async fn mrtr_07_what_is_missing_is_asked_again_and_what_is_unknown_is_ignored()
         // Nothing is answered: all is asked again, with a state or without.
         for answers in [json!({}), json!({"nobody": accept(json!({"name": "Eve"}))})] {
             let again = client.request("tools/call", retry(&params, first.result(), answers.clone())).await;
-            assert_eq!(again.result()["inputRequests"], first.result()["inputRequests"], "{wire:?} {answers}");
+            assert_eq!(
+                again.result()["inputRequests"],
+                first.result()["inputRequests"],
+                "{wire:?} {answers}"
+            );
             let mut bare = params.clone();
             bare["inputResponses"] = answers;
             let again = client.request("tools/call", bare).await;
@@ -270,7 +276,8 @@ async fn a_user_is_sent_to_a_page_where_the_client_can_open_one() {
         let can = revision != "2025-06-18";
         for (action, due) in [("accept", "Accepted(())"), ("decline", "Declined"), ("cancel", "Cancelled")] {
             let answer = |_: &str, _: &Value| json!({"action": action});
-            let (questions, response) = converse(&mut client, "tools/call", call("visit", json!({})), answer).await;
+            let (questions, response) =
+                converse(&mut client, "tools/call", call("visit", json!({})), answer).await;
             if !can {
                 assert!(response["error"]["code"].is_i64() && questions.is_empty(), "{wire:?}: {response}");
                 continue;

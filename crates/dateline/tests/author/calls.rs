@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use dateline::{Args, Content, Cx, Extension, Json, Messages, Prompt, Rate, Resource, ResourceContents, Server, Tool};
+use dateline::{
+    Args, Content, Cx, Extension, Json, Messages, Prompt, Rate, Resource, ResourceContents, Server, Tool,
+};
 use dateline::{ResourceTemplate, Vars};
 use serde_json::{Value, json};
 use testkit::{LEGACY, MODERN, PATIENCE, WIRES, Wire};
@@ -60,7 +62,10 @@ async fn tool_08_a_server_decides_who_may_call_what() {
         async { "open" }
     };
     let server = Server::new("gated", "1")
-        .tool(Tool::new("guarded", "Is for some.", guarded).input(&json!({"type": "object", "required": ["x"]})))
+        .tool(
+            Tool::new("guarded", "Is for some.", guarded)
+                .input(&json!({"type": "object", "required": ["x"]})),
+        )
         .tool(Tool::new("free", "Is for all.", || async { "free" }))
         .allow_calls(|peer, tool| match tool {
             "guarded" if peer.principal.as_str() == "local" => Ok(()),
@@ -147,10 +152,16 @@ async fn work_that_a_handler_started_is_told_when_its_client_gives_up_and_only_t
                     elsewhere.changed.notified().await;
                 }
             };
-            tokio::time::timeout(PATIENCE, told).await.unwrap_or_else(|_| panic!("{what} {id}: it is not told"));
+            tokio::time::timeout(PATIENCE, told)
+                .await
+                .unwrap_or_else(|_| panic!("{what} {id}: it is not told"));
         }
         assert_eq!(client.call("quick", json!({})).await.said(), "done", "{what}");
-        assert_eq!(elsewhere.cancelled.load(Ordering::SeqCst), due, "{what}: a call that ends by itself is none");
+        assert_eq!(
+            elsewhere.cancelled.load(Ordering::SeqCst),
+            due,
+            "{what}: a call that ends by itself is none"
+        );
     }
 }
 
@@ -162,17 +173,20 @@ async fn res_02_a_resource_within_a_prompt_carries_its_mime_type() {
             .assistant(Content::resource(ResourceContents::blob("x:/b", "image/png", [1, 2, 3])))
             .user(Content::image([1], "image/gif"))
     };
-    let server = Server::new("embeds", "1")
-        .prompt(Prompt::new("embeds", "Has resources in it.", messages))
-        .tool(Tool::new("embeds", "Has a resource in it.", || async {
-            Content::resource(ResourceContents::text("x:/t", "text/markdown", "# hi"))
-        }))
-        .resource(Resource::new("x:/text", "text", || async { "hi" }))
-        .resource(Resource::new("x:/bytes", "bytes", || async { vec![1_u8] }))
-        .resource(Resource::new("x:/said", "said", || async { "a,b" }).mime_type("text/csv"))
-        .template(ResourceTemplate::new("x:/by/{id}", "by", |vars: Vars| async move { vars.get("id").to_owned() }))
-        .build()
-        .unwrap();
+    let server =
+        Server::new("embeds", "1")
+            .prompt(Prompt::new("embeds", "Has resources in it.", messages))
+            .tool(Tool::new("embeds", "Has a resource in it.", || async {
+                Content::resource(ResourceContents::text("x:/t", "text/markdown", "# hi"))
+            }))
+            .resource(Resource::new("x:/text", "text", || async { "hi" }))
+            .resource(Resource::new("x:/bytes", "bytes", || async { vec![1_u8] }))
+            .resource(Resource::new("x:/said", "said", || async { "a,b" }).mime_type("text/csv"))
+            .template(ResourceTemplate::new("x:/by/{id}", "by", |vars: Vars| async move {
+                vars.get("id").to_owned()
+            }))
+            .build()
+            .unwrap();
     let house = House::of(&server).await;
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -251,10 +265,18 @@ async fn ext_01_what_a_client_did_not_declare_is_not_used() {
         }
         client.capabilities = json!({"extensions": {WEATHER: {"units": "C"}}});
         let reply = client.request("weather/of", json!({"city": "Ulm"})).await;
-        assert_eq!((&reply.result()["city"], &reply.result()["sun"]), (&json!("Ulm"), &json!(true)), "{wire:?}");
+        assert_eq!(
+            (&reply.result()["city"], &reply.result()["sun"]),
+            (&json!("Ulm"), &json!(true)),
+            "{wire:?}"
+        );
         assert_eq!(reply.result()["resultType"], "complete", "{wire:?}");
         assert_eq!(client.request("weather/of", json!({"city": 5})).await.code(), -32602, "{wire:?}");
-        assert_eq!(client.call("report", json!({})).await.said(), r#"in full, for {"units":"C"}"#, "{wire:?}");
+        assert_eq!(
+            client.call("report", json!({})).await.said(),
+            r#"in full, for {"units":"C"}"#,
+            "{wire:?}"
+        );
         // What it declared before does not count.
         client.capabilities = json!({});
         assert_eq!(client.request("weather/of", json!({"city": "Ulm"})).await.code(), -32021, "{wire:?}");
@@ -275,7 +297,9 @@ async fn ext_01_what_a_client_did_not_declare_is_not_used() {
 fn ext_01_an_identifier_has_a_prefix() {
     testkit::covers(&[MODERN], Wire::Http, testkit::Between::Nothing);
     let build = |extension: Extension| Server::new("x", "1").extension(extension).build();
-    for wrong in ["weather", "", "/", "/weather", "com.example/", "com example/x", "com.example/x/y", "-a/b", "a/b-"] {
+    for wrong in
+        ["weather", "", "/", "/weather", "com.example/", "com example/x", "com.example/x/y", "-a/b", "a/b-"]
+    {
         let why = build(Extension::new(wrong)).err().unwrap_or_else(|| panic!("{wrong:?} is let through"));
         assert!(why.contains(&format!("{wrong:?}")), "{why}");
     }
@@ -285,7 +309,9 @@ fn ext_01_an_identifier_has_a_prefix() {
     let of = |method| Extension::new("a/b").open_method(method, || async { json!({}) });
     assert!(build(of("tools/list")).err().unwrap().contains("tools/list"));
     assert!(build(Extension::new("a/b").settings(json!([]))).err().unwrap().contains("object"));
-    let twice = Server::new("x", "1").extension(of("c/d")).extension(Extension::new("a/c").method("c/d", || async { json!({}) }));
+    let twice = Server::new("x", "1")
+        .extension(of("c/d"))
+        .extension(Extension::new("a/c").method("c/d", || async { json!({}) }));
     assert!(twice.build().err().unwrap().contains("c/d"));
 }
 
@@ -321,7 +347,10 @@ async fn arguments_of_prompts_and_variables_of_templates_have_types() {
         ]);
         assert_eq!(listed.result()["prompts"][0]["arguments"], due, "{what}");
         for (arguments, due) in [
-            (json!({"city": "7", "days": "7"}), json!({"city": "7", "days": 7, "cost": null, "abroad": false})),
+            (
+                json!({"city": "7", "days": "7"}),
+                json!({"city": "7", "days": 7, "cost": null, "abroad": false}),
+            ),
             (
                 json!({"city": "true", "days": "1", "cost": "1.5", "abroad": "true"}),
                 json!({"city": "true", "days": 1, "cost": 1.5, "abroad": true}),

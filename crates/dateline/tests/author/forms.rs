@@ -55,14 +55,16 @@ async fn mrtr_11_a_form_of_a_type_is_shown_as_each_revision_can_and_its_answer_i
         let colours = if plain { json!("dark-blue, red") } else { json!(["dark-blue", "red"]) };
         let filled = json!({"name": "Ada", "count": 2, "gift": true, "size": "Large", "colours": colours});
         let (questions, response) =
-            converse(&mut client, "tools/call", call("order", json!({})), |_, _| accept(filled.clone())).await;
+            converse(&mut client, "tools/call", call("order", json!({})), |_, _| accept(filled.clone()))
+                .await;
         let due = r#"Order { name: "Ada", count: 2, gift: true, size: Large, colours: [DarkBlue, Red], mail: None }"#;
         assert_eq!(text(&response), due, "{what}");
         assert_eq!(questions.len(), 1, "{what}");
         let schema = &questions[0]["params"]["requestedSchema"];
         assert_eq!(schema["required"], json!(["name", "count", "gift", "size", "colours"]), "{what}");
         let fields = &schema["properties"];
-        let name = json!({"type": "string", "description": "Who it is for.", "minLength": 1, "maxLength": 20});
+        let name =
+            json!({"type": "string", "description": "Who it is for.", "minLength": 1, "maxLength": 20});
         assert_eq!(fields["name"], name, "{what}");
         assert_eq!(fields["count"], json!({"type": "integer", "minimum": 1, "maximum": 9}), "{what}");
         assert_eq!(fields["gift"], json!({"type": "boolean"}), "{what}");
@@ -93,7 +95,8 @@ async fn mrtr_11_a_form_of_a_type_is_shown_as_each_revision_can_and_its_answer_i
             let mut filled = filled.clone();
             filled[field] = value;
             let (_, response) =
-                converse(&mut client, "tools/call", call("order", json!({})), |_, _| accept(filled.clone())).await;
+                converse(&mut client, "tools/call", call("order", json!({})), |_, _| accept(filled.clone()))
+                    .await;
             assert_eq!(response["error"]["code"], -32602, "{what} {field}: {response}");
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dateline::{Http, Resource, Revisions, Server, Tool};
 use dateline::{CancellationToken, HttpOptions, Limits};
+use dateline::{Http, Resource, Revisions, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, MODERN, PATIENCE, WIRES, Wire};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -37,7 +37,9 @@ fn tools() -> Value {
 
 async fn listen(client: &mut Client, id: &Value, filter: &Value) {
     client.begin_as(id.clone(), "subscriptions/listen", json!({"notifications": filter})).await;
-    let acknowledged = |m: &Value| m["method"] == "notifications/subscriptions/acknowledged" && m["params"]["_meta"][SUBSCRIPTION] == *id;
+    let acknowledged = |m: &Value| {
+        m["method"] == "notifications/subscriptions/acknowledged" && m["params"]["_meta"][SUBSCRIPTION] == *id
+    };
     client.message("the acknowledgement", acknowledged).await;
 }
 
@@ -82,7 +84,9 @@ async fn can_03_sub_04_sub_06_a_listen_that_the_server_ends_is_told_so_and_then_
         assert_eq!(server.listeners(), ids.len(), "{what}");
         server.tools_changed();
         for id in &ids {
-            let tagged = |m: &Value| m["method"] == "notifications/tools/list_changed" && m["params"]["_meta"][SUBSCRIPTION] == *id;
+            let tagged = |m: &Value| {
+                m["method"] == "notifications/tools/list_changed" && m["params"]["_meta"][SUBSCRIPTION] == *id
+            };
             client.message("the change", tagged).await;
         }
         // Some that the client ends are not answered, and a call is under way.
@@ -178,7 +182,8 @@ async fn sub_04_a_listen_has_no_timeout() {
             assert_eq!(told["params"]["_meta"][SUBSCRIPTION], "patient", "{wire:?}");
         }
         assert!(server.listeners() >= 1, "{wire:?}");
-        let ended = client.leftovers().into_iter().filter(|a| matches!(a, Arrival::Message(..) | Arrival::End(_)));
+        let ended =
+            client.leftovers().into_iter().filter(|a| matches!(a, Arrival::Message(..) | Arrival::End(_)));
         // Over HTTP the calls beside it have ended.
         let due = if wire == Wire::Http { 3 } else { 0 };
         assert_eq!(ended.count(), due, "{wire:?}");
@@ -342,8 +347,16 @@ async fn can_03_sub_06_a_service_that_ends_its_listens_ends_them_in_the_same_way
     tokio::spawn(bound.serve());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = format!("tcp:{}", listener.local_addr().unwrap());
-    tokio::spawn(dateline::tcp(listener, brief(), Revisions::ALL, Limits::default(), CancellationToken::new()));
-    for (wire, mut client) in [(Wire::Http, Client::connect(&url)), (Wire::Stdio, Client::socket(&place).await)] {
+    tokio::spawn(dateline::tcp(
+        listener,
+        brief(),
+        Revisions::ALL,
+        Limits::default(),
+        CancellationToken::new(),
+    ));
+    for (wire, mut client) in
+        [(Wire::Http, Client::connect(&url)), (Wire::Stdio, Client::socket(&place).await)]
+    {
         for id in [json!("one"), json!(2)] {
             listen(&mut client, &id, &tools()).await;
             let came = until(&mut client, 1).await;

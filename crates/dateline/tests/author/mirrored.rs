@@ -60,7 +60,10 @@ async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
         (r#"{"order":{"count":-7}}"#, &[(COUNT, "-7")]),
         (r#"{"order":{"count":9007199254740991}}"#, &[(COUNT, "9007199254740991")]),
         (r#"{"order":{"to":{"gift":true}}}"#, &[(GIFT, "true")]),
-        (r#"{"region":"eu","order":{"count":1,"to":{"gift":false}}}"#, &[(REGION, "eu"), (COUNT, "1"), (GIFT, "false")]),
+        (
+            r#"{"region":"eu","order":{"count":1,"to":{"gift":false}}}"#,
+            &[(REGION, "eu"), (COUNT, "1"), (GIFT, "false")],
+        ),
         // Null and absent expect none, at any depth.
         ("{}", &[]),
         (r#"{"region":null}"#, &[]),
@@ -110,7 +113,12 @@ async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
     ];
     for (arguments, headers) in wrong {
         let reply = shop(&mut client, arguments, headers).await;
-        assert_eq!((reply.status(), reply.code()), (Some(400), -32020), "{arguments} {headers:?}: {}", reply.message);
+        assert_eq!(
+            (reply.status(), reply.code()),
+            (Some(400), -32020),
+            "{arguments} {headers:?}: {}",
+            reply.message
+        );
     }
     // What is no value that a header can hold is for the schema to refuse.
     for arguments in [r#"{"region":["eu"]}"#, r#"{"order":{"count":{}}}"#, r#"{"order":[]}"#] {

@@ -19,12 +19,19 @@ use testkit::{Client, LEGACY, LEGACY_WIRES, MODERN, WIRES, Wire};
 /// Every revision on every transport.
 fn everywhere() -> Vec<(Wire, &'static str)> {
     let modern = WIRES.into_iter().map(|wire| (wire, MODERN));
-    LEGACY_WIRES.into_iter().flat_map(|wire| LEGACY.map(move |revision| (wire, revision))).chain(modern).collect()
+    LEGACY_WIRES
+        .into_iter()
+        .flat_map(|wire| LEGACY.map(move |revision| (wire, revision)))
+        .chain(modern)
+        .collect()
 }
 
 /// Every place where users can be asked to fill in forms.
 fn with_forms() -> Vec<(Wire, &'static str)> {
-    everywhere().into_iter().filter(|(_, revision)| !["2024-11-05", "2025-03-26"].contains(revision)).collect()
+    everywhere()
+        .into_iter()
+        .filter(|(_, revision)| !["2024-11-05", "2025-03-26"].contains(revision))
+        .collect()
 }
 
 /// One server on every transport: over HTTP, and on a socket where each connection is a pipe.
@@ -127,8 +134,10 @@ async fn converse(
     }
     let id = client.begin(method, params).await;
     loop {
-        let comes = |m: &Value| m.get("method").is_some() == m.get("id").is_some_and(|of| *of != id) || m["id"] == id;
-        let message = client.message("a question or the response", |m| m.get("id").is_some() && comes(m)).await;
+        let comes =
+            |m: &Value| m.get("method").is_some() == m.get("id").is_some_and(|of| *of != id) || m["id"] == id;
+        let message =
+            client.message("a question or the response", |m| m.get("id").is_some() && comes(m)).await;
         let Some(asks) = message["method"].as_str() else { return (questions, message) };
         let result = answer(asks, &message["params"]);
         client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}), &[]).await;

@@ -53,18 +53,25 @@ fn five(key: Key) -> dateline::Builder {
 
 /// The names on a page, and the cursor of the next.
 fn read(result: &Value, list: &str) -> (Vec<String>, Option<String>) {
-    let names = result[list].as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
+    let names =
+        result[list].as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
     (names.collect(), result.get("nextCursor").map(|cursor| cursor.as_str().unwrap().to_owned()))
 }
 
-async fn page(client: &mut Client, method: &str, list: &str, cursor: Option<&str>) -> (Vec<String>, Option<String>) {
+async fn page(
+    client: &mut Client,
+    method: &str,
+    list: &str,
+    cursor: Option<&str>,
+) -> (Vec<String>, Option<String>) {
     let params = cursor.map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
     read(client.request(method, params).await.result(), list)
 }
 
 #[tokio::test]
 async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_32602() {
-    let (one, other) = (House::of(&five([1; 32]).build().unwrap()).await, House::of(&five([1; 32]).build().unwrap()).await);
+    let (one, other) =
+        (House::of(&five([1; 32]).build().unwrap()).await, House::of(&five([1; 32]).build().unwrap()).await);
     let stranger = House::of(&five([2; 32]).build().unwrap()).await;
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -87,7 +94,8 @@ async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_
         }
         for (at, (method, _)) in LISTS.into_iter().enumerate() {
             let own = &cursors[at];
-            let mut wrong = vec![json!(""), json!("2"), json!("c"), json!(own[1..]), json!(format!("{own}A"))];
+            let mut wrong =
+                vec![json!(""), json!("2"), json!("c"), json!(own[1..]), json!(format!("{own}A"))];
             // All lists read their cursors in one way: one of them is enough for these.
             let forms = [json!(2), json!(null), json!({}), json!([own])];
             wrong.extend(forms.into_iter().filter(|_| at == 0));
@@ -124,7 +132,11 @@ async fn page_01_of_what_stays_nothing_is_shown_twice_or_skipped_whatever_comes_
         assert!(server.remove_tool("d") && server.remove_tool("e"));
         let (third, cursor) = page(&mut client, "tools/list", "tools", cursor.as_deref()).await;
         names.extend(third);
-        assert_eq!((cursor, &names[..]), (None, &["a", "b", "d", "e", "f", "b"].map(str::to_owned)[..]), "{what}");
+        assert_eq!(
+            (cursor, &names[..]),
+            (None, &["a", "b", "d", "e", "f", "b"].map(str::to_owned)[..]),
+            "{what}"
+        );
         // The second b is another one, which came later.
         let (now, cursor) = page(&mut client, "tools/list", "tools", None).await;
         assert_eq!(now, ["a", "f"], "{what}");
@@ -143,15 +155,19 @@ async fn page_02_all_pages_of_a_list_are_for_the_same_callers_and_for_as_long() 
     let public = five([1; 32]).lists_fresh_for(minute).build().unwrap();
     let private = all.into_iter().fold(five([1; 32]), |server, list| server.fresh_for(list, hour, false));
     // Each list by itself, and over what is said of all.
-    let mixed = five([1; 32])
-        .lists_fresh_for(minute)
-        .fresh_for(Method::ToolsList, hour, false)
-        .fresh_for(Method::Discover, Duration::ZERO, false);
+    let mixed = five([1; 32]).lists_fresh_for(minute).fresh_for(Method::ToolsList, hour, false).fresh_for(
+        Method::Discover,
+        Duration::ZERO,
+        false,
+    );
     for (server, due) in [
         (unsaid, [(0, "public"); 4]),
         (public, [(60_000, "public"); 4]),
         (private.build().unwrap(), [(3_600_000, "private"); 4]),
-        (mixed.build().unwrap(), [(3_600_000, "private"), (60_000, "public"), (60_000, "public"), (60_000, "public")]),
+        (
+            mixed.build().unwrap(),
+            [(3_600_000, "private"), (60_000, "public"), (60_000, "public"), (60_000, "public")],
+        ),
     ] {
         let house = House::of(&server).await;
         for wire in WIRES {
@@ -221,11 +237,13 @@ async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
             assert_eq!(declared["tools"], json!({"listChanged": true}), "{what}");
             assert_eq!(declared["prompts"], json!({"listChanged": true}), "{what}");
             assert_eq!(declared["resources"], json!({"subscribe": true, "listChanged": true}), "{what}");
-            let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
+            let all =
+                json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
             client.begin("subscriptions/listen", json!({"notifications": all})).await;
             client.next("notifications/subscriptions/acknowledged").await;
         } else if wire == Wire::Http {
-            let stream = client.exchange("GET", &[("accept", "text/event-stream"), ("content-type", "")], Vec::new());
+            let stream =
+                client.exchange("GET", &[("accept", "text/event-stream"), ("content-type", "")], Vec::new());
             assert_eq!(client.head(stream).await.status, 200, "{what}");
         }
         for (method, list) in LISTS {

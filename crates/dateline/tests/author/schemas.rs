@@ -12,7 +12,11 @@ fn structured() -> Vec<(testkit::Wire, &'static str)> {
 }
 
 fn tool(name: &str) -> Tool {
-    Tool::new(name, "Gives back what it gets.", |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) })
+    Tool::new(
+        name,
+        "Gives back what it gets.",
+        |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) },
+    )
 }
 
 fn build(tool: Tool) -> Result<Server, String> {
@@ -32,7 +36,8 @@ fn found<'a>(listed: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
-    let number = json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 3}}, "required": ["n"]});
+    let number =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 3}}, "required": ["n"]});
     let any = json!({"type": "object"});
     let server = Server::new("structured", "1")
         .tool(Tool::new("sum", "Sums up.", || async { Json(Sum { sum: 1.5, parts: vec![1, -2] }) }))
@@ -72,9 +77,11 @@ async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
 
 #[tokio::test]
 async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_kept_as_text() {
-    let value = |value: Value| move || {
-        let value = value.clone();
-        async move { ToolResult::structured(&value) }
+    let value = |value: Value| {
+        move || {
+            let value = value.clone();
+            async move { ToolResult::structured(&value) }
+        }
     };
     let values = [
         ("list", json!([1, 2]), json!({"type": "array", "items": {"type": "integer"}})),
@@ -86,7 +93,10 @@ async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_
     ];
     let mut server = Server::new("values", "1")
         .tool(Tool::new("typed", "Gives a list.", || async { Json(vec![1, 2, 3]) }))
-        .tool(Tool::new("object", "Gives an object.", value(json!({"a": 1}))).output(&json!({"type": "object"})))
+        .tool(
+            Tool::new("object", "Gives an object.", value(json!({"a": 1})))
+                .output(&json!({"type": "object"})),
+        )
         .tool(Tool::new("loose", "Has no schema.", value(json!([1]))));
     for (name, it, schema) in &values {
         server = server.tool(Tool::new(name, "Gives it.", value(it.clone())).output(schema));
@@ -108,7 +118,11 @@ async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_
         }
         assert_eq!(found(listed.result(), "typed").get("outputSchema").is_some(), all, "{what}");
         let reply = client.call("typed", json!({})).await;
-        assert_eq!((reply.said(), reply.result().get("structuredContent").is_some()), ("[1,2,3]", all), "{what}");
+        assert_eq!(
+            (reply.said(), reply.result().get("structuredContent").is_some()),
+            ("[1,2,3]", all),
+            "{what}"
+        );
         let reply = client.call("loose", json!({})).await;
         assert_eq!((reply.said(), reply.result().get("structuredContent").is_some()), ("[1]", all), "{what}");
         assert_eq!(found(listed.result(), "object")["outputSchema"], json!({"type": "object"}), "{what}");
@@ -136,8 +150,12 @@ async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     for (wire, revision) in everywhere() {
         let mut client = house.client(wire, revision, json!({})).await;
         let listed = client.request("tools/list", json!({})).await;
-        let names: Vec<&str> =
-            listed.result()["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let names: Vec<&str> = listed.result()["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
         assert_eq!(names, right, "{wire:?} {revision}");
         for name in right {
             assert_eq!(client.call(name, json!({})).await.said(), "{}", "{wire:?} {revision} {name}");
@@ -245,7 +263,12 @@ async fn tool_07_a_schema_is_of_2020_12_or_of_the_dialect_that_it_names() {
         for (name, _, fits, misfit) in dialects() {
             let what = format!("{wire:?} {revision} {name}");
             let reply = client.call(name, fits.clone()).await;
-            assert_eq!(serde_json::from_str::<Value>(reply.said()).unwrap(), fits, "{what}: {}", reply.message);
+            assert_eq!(
+                serde_json::from_str::<Value>(reply.said()).unwrap(),
+                fits,
+                "{what}: {}",
+                reply.message
+            );
             let reply = client.call(name, misfit.clone()).await;
             let refused = match revision {
                 MODERN | "2025-11-25" => reply.message["result"]["isError"] == true,
@@ -269,7 +292,8 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
     for _ in 0..40 {
         deep = within(deep);
     }
-    let many: serde_json::Map<_, _> = (0..4000).map(|n| (format!("p{n}"), json!({"type": "string", "maxLength": n}))).collect();
+    let many: serde_json::Map<_, _> =
+        (0..4000).map(|n| (format!("p{n}"), json!({"type": "string", "maxLength": n}))).collect();
     let wrong = [
         json!({"$schema": "https://example.com/dialect", "type": "object"}),
         json!({"$schema": "https://json-schema.org/draft/2031-01/schema", "type": "object"}),
@@ -314,10 +338,17 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
         let what = format!("{wire:?} {revision}");
         let mut client = house.client(wire, revision, json!({})).await;
         assert_eq!(client.call("own", json!({"p": 1, "q": 2})).await.said(), r#"{"p":1,"q":2}"#, "{what}");
-        assert_eq!(client.call("tree", json!({"kids": [{"kids": [{"n": 1}]}]})).await.said(), r#"{"kids":[{"kids":[{"n":1}]}]}"#, "{what}");
-        for (tool, misfit) in [("own", json!({"p": "1"})), ("tree", json!({"kids": [{"kids": [{"n": "1"}]}]}))] {
+        assert_eq!(
+            client.call("tree", json!({"kids": [{"kids": [{"n": 1}]}]})).await.said(),
+            r#"{"kids":[{"kids":[{"n":1}]}]}"#,
+            "{what}"
+        );
+        for (tool, misfit) in
+            [("own", json!({"p": "1"})), ("tree", json!({"kids": [{"kids": [{"n": "1"}]}]}))]
+        {
             let reply = client.call(tool, misfit).await;
-            let refused = reply.message["result"]["isError"] == true || reply.message["error"]["code"] == -32602;
+            let refused =
+                reply.message["result"]["isError"] == true || reply.message["error"]["code"] == -32602;
             assert!(refused, "{what} {tool}: {}", reply.message);
         }
         let listed = client.request("tools/list", json!({})).await;
@@ -356,4 +387,3 @@ async fn tool_07_validation_is_bounded() {
         assert!(!reply.text.contains("aaaa"), "{wire:?} {revision}: what is refused is not repeated");
     }
 }
-

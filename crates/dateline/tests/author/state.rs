@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use dateline::seal::{Clock, Key, Keys, Sealer, SystemClock, purpose};
-use dateline::{Args, Cx, Error, Form, Limits, Method, Object, Peer, Principal, Prompt, Raw, Resource, Result};
+use dateline::{
+    Args, Cx, Error, Form, Limits, Method, Object, Peer, Principal, Prompt, Raw, Resource, Result,
+};
 use dateline::{HttpOptions, Revision, Server, Tool};
 use proto::wire::Id;
 use proto::{EventSink, Request};
@@ -171,7 +173,9 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
         events: EventSink::discard(),
     };
     let kept = vec![("first".to_owned(), accept(json!({"word": "swordfish"})))];
-    Sealer::new(Fixed(key), clock).seal(&purpose(&request), principal, Duration::from_secs(3600), &kept).unwrap()
+    Sealer::new(Fixed(key), clock)
+        .seal(&purpose(&request), principal, Duration::from_secs(3600), &kept)
+        .unwrap()
 }
 
 #[tokio::test]
@@ -285,14 +289,26 @@ async fn mrtr_09_neither_questions_nor_what_depends_on_answers_is_cached() {
 
 #[tokio::test]
 async fn meta_09_a_state_and_a_cursor_are_all_that_goes_from_one_request_to_the_next() {
-    let say = |name: &str| Tool::new(name, "Says who asks.", |cx: Cx| async move {
-        cx.log(dateline::Level::Info, None, "it runs").await;
-        let can = &cx.peer().capabilities;
-        format!("{} {} {}", can.sampling(), can.roots(), cx.peer().client.as_ref().map_or("-", |c| c.as_str()))
-    });
+    let say = |name: &str| {
+        Tool::new(name, "Says who asks.", |cx: Cx| async move {
+            cx.log(dateline::Level::Info, None, "it runs").await;
+            let can = &cx.peer().capabilities;
+            format!(
+                "{} {} {}",
+                can.sampling(),
+                can.roots(),
+                cx.peer().client.as_ref().map_or("-", |c| c.as_str())
+            )
+        })
+    };
     let build = || {
-        Server::new("free", "1").keys(Fixed([5; 32])).page_size(1)
-            .tool(Tool::new("two", "Asks for two words.", two)).tool(say("who")).build().unwrap()
+        Server::new("free", "1")
+            .keys(Fixed([5; 32]))
+            .page_size(1)
+            .tool(Tool::new("two", "Asks for two words.", two))
+            .tool(say("who"))
+            .build()
+            .unwrap()
     };
     // Two processes with one key are as good as one.
     let (one, other) = (House::of(&build()).await, House::of(&build()).await);
@@ -319,7 +335,8 @@ async fn meta_09_a_state_and_a_cursor_are_all_that_goes_from_one_request_to_the_
         // Nor does it know who asked before, what they could do, and what they wanted logged.
         let mut client = one.client(wire, MODERN, everything()).await;
         let wanted = json!({"io.modelcontextprotocol/logLevel": "debug"});
-        let rich = client.request("tools/call", json!({"name": "who", "arguments": {}, "_meta": wanted})).await;
+        let rich =
+            client.request("tools/call", json!({"name": "who", "arguments": {}, "_meta": wanted})).await;
         assert_eq!(rich.notifications("notifications/message").len(), 1, "{wire:?}");
         assert_eq!(rich.said(), r#"true true {"name":"testkit","version":"1"}"#, "{wire:?}");
         client.capabilities = json!({});
