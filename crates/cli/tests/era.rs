@@ -374,6 +374,67 @@ pub(crate) fn sampled(text: &str) -> Value {
 }
 
 #[tokio::test]
+async fn era_05_a_server_set_to_modern_only_says_so_and_has_no_sessions() {
+    let info = json!({"name": "testkit", "version": "1"});
+    for wire in WIRES {
+        let mut client = Client::start(wire, DATELINE, &["demo", "--era", "modern"]).await;
+        for revision in LEGACY.into_iter().chain([MODERN, "1999-01-01"]) {
+            let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": info});
+            let reply = ask(&mut client, &request(revision, "initialize", params), &[]).await;
+            assert_eq!((reply.code(), reply.status()), (-32602, status(wire, 400)), "{wire:?} {revision}");
+            let told = reply.error()["message"].as_str().unwrap();
+            assert!(told.contains(MODERN) && told.contains(VERSION), "{wire:?} {revision}: {told}");
+            assert!(!LEGACY.iter().any(|other| told.contains(other)), "{wire:?} {revision}: {told}");
+            let minted = reply.head.as_ref().and_then(|head| header(&head.headers, "mcp-session-id"));
+            assert_eq!(minted, None, "{wire:?} {revision}");
+        }
+        // What belongs to a session is of no era here.
+        for method in ["ping", "tools/list", "logging/setLevel"] {
+            let reply = ask(&mut client, &request(method, method, json!({})), &[]).await;
+            assert_eq!((reply.code(), reply.status()), (-32602, status(wire, 400)), "{wire:?} {method}");
+        }
+        let discovered = client.request("server/discover", json!({})).await;
+        assert_eq!(discovered.result()["supportedVersions"], json!([MODERN]), "{wire:?}");
+        let legacy = request("l", "server/discover", json!({"_meta": meta(LATEST_LEGACY)}));
+        let reply = ask_fitting(&mut client, &legacy, &[]).await;
+        assert_eq!(
+            (reply.code(), &reply.error()["data"]["supported"]),
+            (-32022, &json!([MODERN])),
+            "{wire:?}"
+        );
+        // Where there are headers, those of sessions count for nothing.
+        let given = [("mcp-session-id", "any"), ("last-event-id", "7")];
+        let reply = ask_fitting(&mut client, &request("e", "tools/call", echo(meta(MODERN))), &given).await;
+        assert_eq!((reply.said(), reply.status()), ("hi", status(wire, 200)), "{wire:?}");
+        assert!(is_modern(&reply), "{wire:?}");
+        if wire != Wire::Http {
+            continue;
+        }
+        for verb in ["GET", "DELETE"] {
+            for more in [
+                &[][..],
+                &given,
+                &[("mcp-protocol-version", MODERN)],
+                &[("mcp-session-id", "any"), ("mcp-protocol-version", LATEST_LEGACY)],
+            ] {
+                let headers = [&[("accept", "text/event-stream"), ("content-type", "")], more].concat();
+                let exchange = client.exchange(verb, &headers, Vec::new());
+                let head = client.head(exchange).await;
+                assert_eq!(
+                    (head.status, header(&head.headers, "allow")),
+                    (405, Some("POST")),
+                    "{verb} {more:?}"
+                );
+            }
+        }
+        // Nor is there the transport of the first revision.
+        let at = testkit::sse_url(client.program.as_ref().unwrap().url.as_deref().unwrap());
+        let sse = testkit::http(&at, "GET", &[("accept", "text/event-stream")], Vec::new());
+        assert_eq!(sse.await.unwrap().status(), 404);
+    }
+}
+
+#[tokio::test]
 async fn era_06_a_modern_request_sees_nothing_of_a_session_on_the_same_endpoint() {
     let server = modern(Wire::Http).await;
     for revision in LEGACY {

@@ -14,6 +14,7 @@ mod meta;
 mod msg;
 mod program;
 mod revisions;
+mod secrets;
 mod sockets;
 mod stdio;
 

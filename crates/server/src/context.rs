@@ -188,9 +188,20 @@ impl Cx {
     /// As [`Cx::elicit`].
     pub async fn sample(&self, key: &str, params: &Value) -> Result<Sampled> {
         let answer = self.ask(key, Question::Sample, Object::of(params))?;
-        answer.read().map(Sampled).map_err(|e| {
-            Error::reject(Rejection::Params(format!("the answer to {key:?} is no sampling result: {e}")))
-        })
+        let sampled: Value =
+            answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
+        let is_block = |block: &Value| block["type"].is_string();
+        let has_content = match &sampled["content"] {
+            Value::Array(blocks) => blocks.iter().all(is_block),
+            one => is_block(one),
+        };
+        if !has_content || !sampled["role"].is_string() {
+            return Err(refused(
+                key,
+                "is no sampling result: it needs a \"role\", and \"content\" with a \"type\"",
+            ));
+        }
+        Ok(Sampled(sampled))
     }
 
     /// Asks for the directories that the client works in.
@@ -199,10 +210,10 @@ impl Cx {
     /// As [`Cx::elicit`].
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Value>> {
         let answer = self.ask(key, Question::ListRoots, Object::new())?;
-        let wrong =
-            || Error::reject(Rejection::Params(format!("the answer to {key:?} needs an array \"roots\"")));
+        let wrong = || refused(key, "needs an array \"roots\" of objects with a \"uri\"");
         let value: Value = answer.read().map_err(|_| wrong())?;
-        value.get("roots").and_then(Value::as_array).cloned().ok_or_else(wrong)
+        let roots = value.get("roots").and_then(Value::as_array);
+        roots.filter(|roots| roots.iter().all(|root| root["uri"].is_string())).cloned().ok_or_else(wrong)
     }
 
     /// The answer to a question; asks it where there is none yet.

@@ -520,7 +520,7 @@ impl Server {
             }
             Err(Error(Kind::Failed(text))) => ToolResult::error(text),
             Err(Error(Kind::Asked)) => return self.interim(&cx, &request),
-            Err(Error(Kind::Rejected(rejection))) => return Err(rejection),
+            Err(Error(kind)) => return Err(kind.rejection()),
         };
         Ok(Answer::Complete(result.object()))
     }
@@ -590,6 +590,8 @@ impl Server {
                 Ok(Answer::Complete(result))
             }
             Err(Error(Kind::Asked)) => self.interim(&cx, &request),
+            // Nor does one that its type does not hold.
+            Err(Error(Kind::Unfit(_))) => Err(unknown()),
             Err(Error(kind)) => Err(kind.rejection()),
         }
     }

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Asked,
     /// A protocol error.
     Rejected(Rejection),
+    /// What the client gave is not what the handler takes.
+    Unfit(String),
     /// The handler's own error.
     Failed(String),
 }
@@ -52,7 +54,7 @@ impl fmt::Debug for Error {
         match &self.0 {
             Kind::Asked => f.write_str("a question to the client is open"),
             Kind::Rejected(rejection) => rejection.fmt(f),
-            Kind::Failed(text) => f.write_str(text),
+            Kind::Unfit(text) | Kind::Failed(text) => f.write_str(text),
         }
     }
 }
@@ -68,6 +70,7 @@ impl Kind {
     pub(crate) fn rejection(self) -> Rejection {
         match self {
             Kind::Rejected(rejection) => rejection,
+            Kind::Unfit(text) => Rejection::Params(text),
             Kind::Failed(text) => Rejection::Internal(text),
             Kind::Asked => Rejection::Internal("a handler gave up on a question without asking it".into()),
         }

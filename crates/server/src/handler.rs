@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::content::{Content, ResourceContents, ToolResult};
 use crate::context::Cx;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::prompt::Messages;
 use crate::resource::{Contents, Vars};
 use crate::schema::{value_of, with_integers};
@@ -43,7 +43,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
             let value = value_of(cx.arguments()).map(with_integers);
             value.ok().and_then(|value| serde_json::from_value(value).ok()).ok_or(error)
         });
-        read.map(Args).map_err(|e| Error::reject(Rejection::Params(format!("the arguments do not fit: {e}"))))
+        read.map(Args).map_err(|e| Error(Kind::Unfit(format!("the arguments do not fit: {e}"))))
     }
 
     fn input() -> Option<Raw> {

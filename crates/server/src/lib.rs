@@ -3,6 +3,7 @@
 //! [`Server`] holds tools, resources and prompts and is a [`proto::Service`]: it knows no era and no transport.
 //! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
 
+mod bounds;
 mod complete;
 mod content;
 mod context;

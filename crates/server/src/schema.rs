@@ -3,9 +3,8 @@
 use proto::Raw;
 use serde_json::Value;
 
-/// Schemas that nest deeper, or hold more parts, are refused: validation must stay cheap.
-const DEPTH: usize = 64;
-const PARTS: usize = 10_000;
+use crate::bounds;
+
 /// How many complaints are told at once.
 const TOLD: usize = 5;
 
@@ -17,11 +16,11 @@ impl Validator {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// Says what is wrong: not a schema, an unknown dialect, a reference to another place, or too large.
+    /// Says what is wrong: not a schema, an unknown dialect, a reference to another place, too large, or one that
+    /// validation would not come to an end with.
     pub fn new(schema: &Raw) -> Result<Validator, String> {
         let schema: Value = schema.read().map_err(|e| format!("the schema is no JSON: {e}"))?;
-        let mut parts = 0;
-        measure(&schema, 0, &mut parts)?;
+        bounds::check(&schema)?;
         jsonschema::validator_for(&schema).map(Validator).map_err(|e| format!("the schema is not valid: {e}"))
     }
 
@@ -71,16 +70,4 @@ pub(crate) fn with_integers(mut value: Value) -> Value {
         _ => {}
     }
     value
-}
-
-fn measure(value: &Value, depth: usize, parts: &mut usize) -> Result<(), String> {
-    *parts += 1;
-    if depth > DEPTH || *parts > PARTS {
-        return Err(format!("the schema is too large: at most {DEPTH} levels and {PARTS} parts"));
-    }
-    match value {
-        Value::Array(values) => values.iter().try_for_each(|v| measure(v, depth + 1, parts)),
-        Value::Object(values) => values.values().try_for_each(|v| measure(v, depth + 1, parts)),
-        _ => Ok(()),
-    }
 }

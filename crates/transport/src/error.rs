@@ -23,7 +23,7 @@ pub enum TransportError {
         source: io::Error,
     },
     /// A URL that cannot be used.
-    #[error("cannot use the URL {url:?}: {why}")]
+    #[error("cannot use the URL {:?}: {why}", shown(.url))]
     Url {
         /// The URL.
         url: String,
@@ -31,7 +31,7 @@ pub enum TransportError {
         why: String,
     },
     /// A request that did not arrive.
-    #[error("cannot reach {url}: {why}")]
+    #[error("cannot reach {}: {why}", shown(.url))]
     Reach {
         /// The URL.
         url: String,
@@ -49,6 +49,16 @@ pub enum TransportError {
     Timeout(Duration),
 }
 
+/// A URL as it may stand in a log: without user, password and query, in which keys are kept.
+fn shown(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));
+    let authority = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{}", &rest[host..])
+}
+
 impl TransportError {
     /// For those who use a server but do not run it: without addresses, programs and what they last said.
     pub(crate) fn told(&self) -> &'static str {
@@ -59,6 +69,25 @@ impl TransportError {
             TransportError::Closed(_) => "the server closed the connection",
             TransportError::Protocol(_) => "the server does not answer as it should",
             TransportError::Timeout(_) => "the server does not answer",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn a_url_is_shown_without_what_is_confidential_in_it() {
+        for (url, due) in [
+            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:1/mcp"),
+            ("https://me:key@x.example/a@b?token=key#key", "https://x.example/a@b"),
+            ("https://key@x.example", "https://x.example"),
+            ("me:key@x.example/mcp", "x.example/mcp"),
+            ("https://x.example?key", "https://x.example"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(url), due);
         }
     }
 }

@@ -10,6 +10,7 @@ mod processes;
 mod progress;
 mod questions;
 mod remote;
+mod strange;
 mod subscriptions;
 
 use std::path::PathBuf;
