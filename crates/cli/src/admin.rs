@@ -19,6 +19,7 @@ use time::format_description::well_known::Rfc3339;
 use transport::CancellationToken;
 
 use crate::args::{Admin, Logs, Status};
+use crate::client::plain;
 use crate::config;
 use crate::exit::Failure;
 use crate::socket::Socket;
@@ -165,7 +166,7 @@ pub(crate) async fn show_status(args: Status, as_json: bool) -> Result<(), Failu
     let shown = if as_json {
         serde_json::to_string_pretty(&status).unwrap_or_default() + "\n"
     } else {
-        table(&status)
+        plain(&table(&status))
     };
     print(&shown)
 }
@@ -226,7 +227,7 @@ pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> 
             let shown = match serde_json::from_slice::<Value>(&line) {
                 Ok(entry) if !as_json => {
                     let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-                    format!("{} {} {}\n", text("at"), text("server"), text("text"))
+                    plain(&format!("{} {} {}\n", text("at"), text("server"), text("text")))
                 }
                 _ => String::from_utf8_lossy(&line).into_owned(),
             };

@@ -239,7 +239,7 @@ pub(crate) fn json_text(value: &Value) -> String {
 }
 
 /// Text of a server that cannot steer the terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 

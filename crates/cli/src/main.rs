@@ -31,7 +31,8 @@ fn main() -> std::process::ExitCode {
     match run(cli) {
         Ok(()) => exit::DONE.into(),
         Err(failure) => {
-            eprintln!("dateline: {failure}");
+            // Much of it may be what a server said.
+            eprintln!("dateline: {}", client::plain(&failure.to_string()));
             failure.code().into()
         }
     }

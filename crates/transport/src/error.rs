@@ -52,11 +52,11 @@ pub enum TransportError {
 /// A URL as it may stand in a log: without user, password and query, in which keys are kept.
 fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
-    let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));
+    let start = url[..end].find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = url[..end].split_at(start);
     let authority = rest.find('/').unwrap_or(rest.len());
     let host = rest[..authority].rfind('@').map_or(0, |at| at + 1);
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    format!("{scheme}{separator}{}", &rest[host..])
+    format!("{scheme}{}", &rest[host..])
 }
 
 impl TransportError {
@@ -85,6 +85,7 @@ mod tests {
             ("https://key@x.example", "https://x.example"),
             ("me:key@x.example/mcp", "x.example/mcp"),
             ("https://x.example?key", "https://x.example"),
+            ("://x", "://x"),
             ("", ""),
         ] {
             assert_eq!(shown(url), due);

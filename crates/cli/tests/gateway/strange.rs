@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use testkit::{MODERN, PATIENCE, WIRES};
+use testkit::{MODERN, PATIENCE, Program, WIRES};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
@@ -113,6 +113,37 @@ async fn tool_08_what_a_server_says_cannot_steer_a_terminal() {
         let run = run(&args).await;
         assert!(run.out.contains(due) || run.err.contains(due), "{args:?}: {:?} {:?}", run.out, run.err);
         assert!(!steers(&run.out) && !steers(&run.err), "{args:?}: {:?} {:?}", run.out, run.err);
+    }
+}
+
+#[tokio::test]
+async fn tool_08_why_a_server_does_not_run_cannot_steer_a_terminal() {
+    let refuses = format!(
+        "import sys, json\nfor line in sys.stdin:\n  m = json.loads(line)\n  \
+         if 'id' in m: print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'error': {{'code': 1, 'message': {STEERING:?}}}}}), flush=True)"
+    );
+    // Rust writes escapes otherwise than Python.
+    let refuses = refuses.replace("\\u{1b}", "\\x1b").replace("\\u{7}", "\\x07").replace("\\u{9b}", "\\x9b");
+    let mut server = scripted(&[]);
+    server["args"] = json!(["-S", "-c", refuses]);
+    let config = Config::new(&[("odd", server)]);
+    let listed = run(&["list", "odd", "--config", config.path()]).await;
+    assert!(listed.err.contains("owned"), "{:?}", listed.err);
+    assert!(!steers(&listed.err), "{:?}", listed.err);
+    let socket = format!("{}.sock", config.path());
+    let args = ["serve", "--config", config.path(), "--listen", "127.0.0.1:0", "--admin-socket", &socket];
+    let _served = Program::http(DATELINE, &args).await;
+    for command in ["status", "logs"] {
+        let shown = async {
+            loop {
+                let shown = run(&[command, "--admin-socket", &socket]).await.out;
+                if shown.contains("owned") {
+                    return shown;
+                }
+            }
+        };
+        let shown = tokio::time::timeout(PATIENCE, shown).await.unwrap();
+        assert!(!steers(&shown), "{command}: {shown:?}");
     }
 }
 

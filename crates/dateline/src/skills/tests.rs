@@ -54,7 +54,12 @@ fn a_skill_has_the_name_of_its_folder() {
         ("-greet/SKILL.md", "name: greet", "name: -greet", "a-z"),
         ("gr--eet/SKILL.md", "name: greet", "name: gr--eet", "a-z"),
         ("greet/SKILL.md", "How", &"x".repeat(1025), "1024"),
-        ("greet/SKILL.md", "---\nSay", "metadata: {io.modelcontextprotocol/x: 1}\n---\nSay", "reserved"),
+        (
+            "greet/SKILL.md",
+            "---\nSay",
+            &format!("metadata: {{{}x: 1}}\n---\nSay", spec::skills::RESERVED_METADATA),
+            "reserved",
+        ),
         ("../greet/SKILL.md", "", "", "no path"),
         ("greet//SKILL.md", "", "", "no path"),
     ] {

@@ -218,6 +218,13 @@ async fn how_long_a_resource_may_be_kept_is_said_of_each() {
     }
 }
 
+/// The names in a list; nothing else came before it.
+async fn told(client: &mut Client, method: &str, list: &str) -> Vec<String> {
+    let reply = client.request(method, json!({})).await;
+    assert!(reply.before.is_empty(), "each change is told once: {:?}", reply.before);
+    read(reply.result(), list).0
+}
+
 /// Waits for a list's notification, on the listen or the session.
 async fn hears(client: &mut Client, kind: &str) {
     client.next(&format!("notifications/{kind}/list_changed")).await;
@@ -247,7 +254,7 @@ async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
             assert_eq!(client.head(stream).await.status, 200, "{what}");
         }
         for (method, list) in LISTS {
-            assert_eq!(page(&mut client, method, list, None).await, (Vec::new(), None), "{what} {method}");
+            assert_eq!(told(&mut client, method, list).await, [""; 0], "{what} {method}");
         }
         server.add_tool(tool("t")).unwrap();
         hears(&mut client, "tools").await;
@@ -258,7 +265,7 @@ async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
         server.add_template(template("m")).unwrap();
         hears(&mut client, "resources").await;
         for ((method, list), name) in LISTS.into_iter().zip(["t", "p", "r", "m"]) {
-            assert_eq!(page(&mut client, method, list, None).await.0, [name], "{what} {method}");
+            assert_eq!(told(&mut client, method, list).await, [name], "{what} {method}");
         }
         assert_eq!(client.call("t", json!({})).await.said(), "hi", "{what}");
         client.request("prompts/get", json!({"name": "p"})).await.result();
@@ -280,7 +287,7 @@ async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
         assert!(server.remove_template("x:/m/{id}"));
         hears(&mut client, "resources").await;
         for (method, list) in LISTS {
-            assert_eq!(page(&mut client, method, list, None).await, (Vec::new(), None), "{what} {method}");
+            assert_eq!(told(&mut client, method, list).await, [""; 0], "{what} {method}");
         }
         assert_eq!(client.call("t", json!({})).await.code(), -32602, "{what}");
         let strays = client.leftovers().into_iter().filter(|a| matches!(a, testkit::Arrival::Message(..)));
