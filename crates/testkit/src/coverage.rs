@@ -137,9 +137,19 @@ fn port(url: &str) -> String {
     authority.rsplit(':').next().unwrap_or_default().to_owned()
 }
 
+/// What is served at a port, as long as this lives: another program may get the port afterwards.
+pub(crate) struct Place(String);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        PORTS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
 /// Remembers what is served at a URL.
-pub(crate) fn serves(url: &str, between: Between) {
+pub(crate) fn serves(url: &str, between: Between) -> Place {
     PORTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port(url), between);
+    Place(port(url))
 }
 
 /// What stands between a test and what is served at a URL.

@@ -129,12 +129,14 @@ pub struct Program {
     /// Where it serves HTTP.
     pub url: Option<String>,
     heard: Heard,
+    /// What its port stands for, while it has it.
+    _place: Option<coverage::Place>,
 }
 
 impl Program {
-    fn new(child: Child, url: Option<String>) -> Program {
+    fn new(child: Child, url: Option<String>, place: Option<coverage::Place>) -> Program {
         let heard = Heard::from(&child);
-        Program { child, url, heard }
+        Program { child, url, heard, _place: place }
     }
 
     /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
@@ -156,9 +158,9 @@ impl Program {
             panic!("{command:?} ended without serving");
         });
         let url = url.await.expect("it serves in time");
-        coverage::serves(&url, coverage::between(command));
+        let place = coverage::serves(&url, coverage::between(command));
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Program::new(child, Some(url))
+        Program::new(child, Some(url), Some(place))
     }
 }
 
@@ -250,7 +252,7 @@ impl Client {
         tokio::spawn(async move { while let Ok(Some(_)) = stderr.next_line().await {} });
         tokio::spawn(link::lines(stdout, sender.clone()));
         let stdin = child.stdin.take().expect("stdin is piped");
-        let program = Some(Program::new(child, None));
+        let program = Some(Program::new(child, None, None));
         Client::new(Link::Stdio(Some(Box::new(stdin))), program, observer, sender, arrivals)
     }
 

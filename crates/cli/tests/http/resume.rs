@@ -499,7 +499,7 @@ fn progress(messages: &[&Value]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn http_14_and_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with() {
+async fn http_14_http_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with() {
     let mut server = Server::start().await;
     for revision in LEGACY {
         let mut live = opened(&server, revision, json!({})).await;
