@@ -120,8 +120,9 @@ async fn a_name_shows_what_is_called_so_and_else_what_holds_it() {
     };
     let shown = names(entries(&[Method::ToolsCall.wire()]).await);
     assert_eq!(shown[0], Method::ToolsCall.wire());
-    let answer: Vec<&str> = fields::CALL_TOOL_RESULT.fields.iter().map(|f| f.name).collect();
-    assert_eq!(shown[1..], answer, "with the fields of its answer");
+    let shapes = [&fields::CALL_TOOL_RESULT, &fields::CALL_TOOL_REQUEST_PARAMS];
+    let of_both: Vec<&str> = shapes.iter().flat_map(|shape| shape.fields).map(|f| f.name).collect();
+    assert_eq!(shown[1..], of_both, "with the fields of its answer and its params");
     assert_eq!(names(entries(&["Tool"]).await).len(), fields::TOOL.fields.len(), "a type");
     for one in ["tool.OUTPUTSCHEMA", "client.elicitation.url", "-32042", "HeaderMismatch", meta::LOG_LEVEL] {
         assert_eq!(entries(&[one]).await.len(), 1, "{one}");

@@ -241,7 +241,8 @@ fn members(kind: Kind, group: &str, shape: &'static Shape) -> impl Iterator<Item
 /// The messages that a type is the outermost of.
 fn carried_by(shape: &Shape) -> Vec<String> {
     let same = |other: &Shape| std::ptr::eq(shape, other);
-    let methods = Method::rows().iter().filter(|row| same(row.result)).map(|row| row.wire);
+    let of_method = |row: &&spec::MethodRow| same(row.params) || same(row.result);
+    let methods = Method::rows().iter().filter(of_method).map(|row| row.wire);
     let notices = Notice::rows().iter().filter(|row| same(row.params)).map(|row| row.wire);
     let questions = Question::ALL.into_iter().filter(|q| same(q.params()) || same(q.answer()));
     methods.chain(notices).chain(questions.map(Question::wire)).map(str::to_owned).collect()
