@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(of("dateline", &["stdio"]), Between::Gateway);
         assert_eq!(of("dateline", &["demo", "--stdio"]), Between::Nothing);
         assert_eq!(of("other", &["serve"]), Between::Nothing);
-        serves("http://0.0.0.0:4400/mcp", Between::Gateway);
+        let _place = serves("http://0.0.0.0:4400/mcp", Between::Gateway);
         assert_eq!(between_at("http://127.0.0.1:4400/sse"), Between::Gateway);
         assert_eq!(between_at("http://127.0.0.1:4401/mcp"), Between::Nothing);
     }
