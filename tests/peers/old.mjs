@@ -165,7 +165,7 @@ const addTool = (revision) =>
     [R1105]: {
       name: 'add',
       description: 'Adds two numbers.',
-      inputSchema: { $schema: DIALECT, title: 'Add', type: 'object', properties: { a: number, b: number }, required: ['a', 'b'] },
+      inputSchema: { $schema: DIALECT, type: 'object', properties: { a: number, b: number }, required: ['a', 'b'] },
     },
     [R0326]: { annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false } },
     [R0618]: { title: 'Add', _meta: { 'example.dateline/level': 'easy' } },
@@ -318,7 +318,7 @@ async function everything(peer, { revision }, check, slug) {
   });
   await check('lists resources, templates and prompts', async () => {
     const resources = await peer.resources();
-    assert.deepEqual(names(resources), ['Static Binary', 'Static Text', 'Watched', 'Welcome']);
+    assert.deepEqual(names(resources), ['Static Binary', 'Static Text', 'Watched', 'Welcome', 'meeting-minutes', 'release-notes']);
     assert.deepEqual(resources.find(({ name }) => name === 'Welcome'), {
       uri: 'demo://welcome', name: 'Welcome', description: 'A word of welcome.', mimeType: 'text/plain',
     });
