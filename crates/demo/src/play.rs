@@ -3,12 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dateline::{Args, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
+use dateline::{Args, Builder, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, json};
-
-use crate::Step;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -89,7 +87,7 @@ impl Drop for Unfinished {
     }
 }
 
-pub(crate) fn add(server: Step) -> Step {
+pub(crate) fn add(server: Builder) -> Builder {
     let cancelled = Cancelled::default();
     let listed = Arc::clone(&cancelled);
     server

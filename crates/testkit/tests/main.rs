@@ -1,5 +1,7 @@
 //! What the design does not allow, checked where a compiler does not.
 
+mod circles;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
