@@ -238,14 +238,14 @@ fn schema_folder() -> PathBuf {
         Some(folder) => Some(Path::new(&folder).join("schema")),
         None => Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
-            .map(|above| above.join("shared/spec/schema"))
+            .flat_map(|above| ["target/spec/schema", "shared/spec/schema"].map(|folder| above.join(folder)))
             .find(|folder| folder.is_dir()),
     };
     match folder.filter(|folder| folder.is_dir()) {
         Some(folder) => folder,
         None => panic!(
-            "the official schemas are not found: set DATELINE_SPEC to the folder that holds \
-             schema/<revision>/schema.json"
+            "the official schemas are not found: tests/schemas.sh fetches them, or set DATELINE_SPEC to the folder that \
+             holds schema/<revision>/schema.json"
         ),
     }
 }
