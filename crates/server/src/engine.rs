@@ -20,14 +20,13 @@ use crate::context::Cx;
 use crate::error::{Error, Kind, Result};
 use crate::extension::{Extension, Part};
 use crate::handler::Run;
-use crate::list;
 use crate::prompt::{self, Prompt};
 use crate::rate::{Limiter, Rate};
 use crate::resource::{self, Resource, ResourceTemplate, Vars};
 use crate::schema::value_of;
-use crate::seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
 use crate::shelf::Shelf;
 use crate::tool::{self, Tool};
+use seal::{Keys, ProcessKey, Sealer, SystemClock, purpose};
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
@@ -311,7 +310,7 @@ fn capabilities(offer: &Offer, grows: bool) -> Capabilities {
 struct Shared(Arc<dyn Keys>);
 
 impl Keys for Shared {
-    fn keys(&self) -> Vec<crate::seal::Key> {
+    fn keys(&self) -> Vec<seal::Key> {
         self.0.keys()
     }
 }
@@ -474,7 +473,7 @@ impl Server {
     ) -> Result<Object, Rejection> {
         let mut asked = request.clone();
         asked.params.take("cursor");
-        list::paged(member, &purpose(&asked), entries, request, self.0.page, &self.0.sealer)
+        seal::paged(member, &purpose(&asked), entries, request, self.0.page, &self.0.sealer)
     }
 
     fn page<'a>(
@@ -484,7 +483,7 @@ impl Server {
     ) -> Result<Answer, Rejection> {
         let public = CacheHint { ttl: Duration::ZERO, public: true };
         let hint = self.0.hints.get(&request.method).copied().unwrap_or(public);
-        list::page(entries, request, self.0.page, hint, &self.0.sealer).map(Answer::Complete)
+        seal::page(entries, request, self.0.page, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     async fn call_tool(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {

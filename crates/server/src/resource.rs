@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use proto::template::{Found, Template};
 use proto::{CacheHint, Object, Raw};
 use serde_json::Value;
 
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
 use crate::handler::{Handler, Named, Run, run};
-use crate::template::{Found, Template};
 
 /// What a resource holds, as a handler gives it.
 #[derive(Clone, Debug)]
