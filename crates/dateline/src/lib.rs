@@ -144,8 +144,8 @@ pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Templ
 pub use seal;
 pub use server::{
     Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
-    Messages, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled,
-    Server, Together, Tool, ToolResult, Typed, Vars, Visit,
+    Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result,
+    Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
 };
 pub use skills::Skills;
 pub use spec::{Era, Method, Revision, Revisions};

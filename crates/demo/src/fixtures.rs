@@ -146,7 +146,7 @@ fn notices(server: Builder) -> Builder {
             "test_trigger_tool_change",
             "Announces a changed list of tools.",
             |cx: Cx| async move {
-                cx.server().tools_changed();
+                cx.notifier().tools_changed();
                 "announced"
             },
         ))
@@ -154,7 +154,7 @@ fn notices(server: Builder) -> Builder {
             "test_trigger_prompt_change",
             "Announces a changed list of prompts.",
             |cx: Cx| async move {
-                cx.server().prompts_changed();
+                cx.notifier().prompts_changed();
                 "announced"
             },
         ))

@@ -124,7 +124,7 @@ pub(crate) fn add(server: Builder) -> Builder {
             "touch_resource",
             "Tells whoever watches a resource that it changed.",
             |Args(touch): Args<Touch>, cx: Cx| async move {
-                cx.server().resource_updated(&touch.uri);
+                cx.notifier().resource_updated(&touch.uri);
                 format!("touched {}", touch.uri)
             },
         ))
