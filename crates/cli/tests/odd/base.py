@@ -47,6 +47,7 @@ class Peer:
         self.modern = era == "modern"
         # Every message that was read, in order.
         self.seen = []
+        self.sessions = set()
         self.lock = threading.RLock()
 
     # What is offered; `on_METHOD` gives the result of a request, or raises an Error.
@@ -55,6 +56,8 @@ class Peer:
         return [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "line")]
 
     def on_initialize(self, params, request):
+        if self.modern:
+            raise Error(-32601, "unknown method initialize")
         info = {"name": self.oddity, "version": "1"}
         return {"protocolVersion": self.revision, "capabilities": self.capabilities, "serverInfo": info}
 
@@ -124,15 +127,15 @@ class Peer:
 
     # Over HTTP: `exchange` has the path below the server's own, the headers, and ways to answer. See peer.py.
 
-    session = None
-    sessions = 0
+    opened = 0
 
     def open_session(self):
         """The id of a new session; None for a server that keeps none."""
         with self.lock:
-            self.sessions += 1
-            self.session = "%s-%d" % (self.oddity, self.sessions)
-            return self.session
+            self.opened += 1
+            session = "%s-%d" % (self.oddity, self.opened)
+            self.sessions.add(session)
+            return session
 
     def over_http(self, exchange, request):
         """Answers a POST."""
@@ -142,7 +145,7 @@ class Peer:
                 session = self.open_session()
                 if session:
                     headers["Mcp-Session-Id"] = session
-            elif self.session and exchange.headers.get("Mcp-Session-Id") != self.session:
+            elif self.opened and exchange.headers.get("Mcp-Session-Id") not in self.sessions:
                 return self.refuse_session(exchange, request)
         response = self.receive(request)
         if response is None:
@@ -150,7 +153,14 @@ class Peer:
         return self.answer_http(exchange, request, response, headers)
 
     def answer_http(self, exchange, request, response, headers):
+        if exchange.below == "events":
+            exchange.begin(headers=headers)
+            return exchange.write(self.event(self.write(response, request)))
         exchange.answer(200, self.write(response, request), "application/json", headers)
+
+    def event(self, text):
+        """An event that carries this text, its lines as lines of data."""
+        return b"".join(b"data: " + line + b"\n" for line in text.rstrip(b"\n").split(b"\n")) + b"\n"
 
     def refuse_session(self, exchange, request):
         exchange.answer(404, b"", None)

@@ -1,7 +1,8 @@
 """Plays servers that are slightly wrong, each in one way: `peer.py NAME [--era legacy|modern]` over standard streams,
 `peer.py --http` all of them over HTTP on a free port that it names on stderr.
 
-Over HTTP the server NAME of an era is at /NAME/ERA (Streamable HTTP) and /NAME/ERA/sse (HTTP+SSE); GET /NAME/ERA/seen
+Over HTTP the server NAME of an era is at /NAME/ERA (Streamable HTTP, answers as JSON), /NAME/ERA/events (the same,
+answers as event streams) and /NAME/ERA/sse (HTTP+SSE); GET /NAME/ERA/seen
 gives what it has read so far, as a JSON array, and POST /NAME/ERA/do/THING has it do something, where it knows that.
 """
 
@@ -132,12 +133,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.begin()
         self.write(b"event: endpoint\ndata: %s/message/%d\n\n" % (self.path[: -len("/sse")].encode(), at))
         while True:
-            self.write(peer.event(said.get()) if hasattr(peer, "event") else event(said.get()))
-
-
-def event(text):
-    """An event that carries this text, its lines as lines of data."""
-    return b"".join(b"data: " + line + b"\n" for line in text.rstrip(b"\n").split(b"\n")) + b"\n"
+            self.write(peer.event(said.get()))
 
 
 class Server(ThreadingHTTPServer):
