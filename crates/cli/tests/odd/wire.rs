@@ -35,6 +35,9 @@ const UNREADABLE: [(&str, &str); 9] = [
     ("cut", "the message is not JSON"),
 ];
 
+/// How many oddities are behind one gateway, in each of six ways: a gateway starts all its servers at once.
+const TOGETHER: usize = 3;
+
 /// What is no proper error.
 const ERRORS: [(&str, i64); 4] = [
     ("error-text", -32603),
@@ -79,39 +82,46 @@ fn with_healthy(mut servers: Vec<(String, Value)>) -> Vec<(String, Value)> {
 #[tokio::test]
 async fn what_can_be_read_without_guessing_is_read() {
     let odd = Odd::start().await;
-    let servers: Vec<_> = READABLE.iter().flat_map(|name| all_ways(&odd, name)).collect();
-    let mut modern = behind_one(&with_healthy(servers.clone()), json!({})).await;
-    let mut legacy = legacy_beside(&modern).await;
-    for (name, _) in &servers {
-        for client in [&mut modern, &mut legacy] {
-            let reply = client.call(&format!("{name}_echo"), json!({"a": "b"})).await;
-            assert_eq!(reply.said(), r#"{"a": "b"}"#, "{name}");
-            let more = &reply.result()["content"][1]["text"];
-            match name.split('-').next().unwrap() {
-                "latin1" => assert_eq!(more, "caf\u{fffd}", "{name}"),
-                "control" => assert_eq!(more, "a\u{1}\tb\n  c", "{name}"),
-                _ => assert!(more.is_null(), "{name}: {more}"),
+    for names in READABLE.chunks(TOGETHER) {
+        let servers: Vec<_> = names.iter().flat_map(|name| all_ways(&odd, name)).collect();
+        let mut modern = behind_one(&with_healthy(servers.clone()), json!({})).await;
+        let mut legacy = legacy_beside(&modern).await;
+        for (name, _) in &servers {
+            for client in [&mut modern, &mut legacy] {
+                let reply = client.call(&format!("{name}_echo"), json!({"a": "b"})).await;
+                assert_eq!(reply.said(), r#"{"a": "b"}"#, "{name}");
+                let more = &reply.result()["content"][1]["text"];
+                match name.split('-').next().unwrap() {
+                    "latin1" => assert_eq!(more, "caf\u{fffd}", "{name}"),
+                    "control" => assert_eq!(more, "a\u{1}\tb\n  c", "{name}"),
+                    _ => assert!(more.is_null(), "{name}: {more}"),
+                }
             }
         }
+        healthy(&mut modern).await;
     }
-    healthy(&mut modern).await;
 }
 
 #[tokio::test]
 async fn of_an_answer_that_cannot_be_read_the_call_ends_at_once_and_says_what_was_wrong() {
     let odd = Odd::start().await;
-    let servers: Vec<_> = UNREADABLE.iter().flat_map(|(name, _)| all_ways(&odd, name)).collect();
-    let mut client = behind_one(&with_healthy(servers.clone()), json!({})).await;
-    for (name, why) in UNREADABLE {
-        for (server, _) in servers.iter().filter(|(server, _)| server.starts_with(&format!("{name}-"))) {
+    for together in UNREADABLE.chunks(TOGETHER) {
+        let (mut servers, mut whys) = (Vec::new(), Vec::new());
+        for (name, why) in together {
+            let ways = all_ways(&odd, name);
+            whys.extend(vec![*why; ways.len()]);
+            servers.extend(ways);
+        }
+        let mut client = behind_one(&with_healthy(servers.clone()), json!({})).await;
+        for ((server, _), why) in servers.iter().zip(whys) {
             for _ in 0..2 {
                 let reply = client.call(&format!("{server}_echo"), json!({})).await;
                 let message = reply.error()["message"].as_str().unwrap();
                 assert!(message.contains("cannot be read") && message.contains(why), "{server}: {message}");
             }
         }
+        healthy(&mut client).await;
     }
-    healthy(&mut client).await;
 }
 
 #[tokio::test]
