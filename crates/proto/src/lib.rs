@@ -11,7 +11,9 @@ pub mod admit;
 pub mod capability;
 pub mod edge;
 mod form;
+mod glance;
 pub mod header;
+mod heard;
 pub mod legacy;
 mod level;
 pub mod modern;
@@ -27,6 +29,8 @@ mod watch;
 pub mod wire;
 
 pub use capability::{Capabilities, ClientCapabilities};
+pub use glance::Glance;
+pub use heard::{Heard, hear};
 pub use level::Level;
 pub use ours::list_all;
 pub use raw::{Object, ParseError, Raw};

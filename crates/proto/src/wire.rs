@@ -53,6 +53,23 @@ impl Id {
     pub fn as_str(&self) -> &str {
         &self.sent
     }
+
+    /// What an id is a number of our own by, in whatever form a peer sends it back.
+    pub fn own(raw: &Raw) -> Option<u64> {
+        let text = raw.as_str();
+        number(text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text))
+    }
+}
+
+/// The number that a text is: `2`, `2.0`, `2e0`.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    /// Up to here every integer is a number of its own for peers that know floating point only.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = || text.parse().ok().filter(|n: &f64| n.fract() == 0.0 && *n <= EXACT);
+    text.parse().ok().or_else(|| fraction().map(|n| n as u64))
 }
 
 /// A message.
@@ -180,17 +197,6 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
         (None, None, None) => Err(invalid(id, "a message has a \"method\", a \"result\" or an \"error\"")),
         _ => Err(invalid(id, "a message has only one of \"method\", \"result\" and \"error\"")),
     }
-}
-
-/// The messages of what was read: one, those of an array, or none. A server of a revision with arrays may answer in
-/// one.
-pub fn each(read: Result<Message, Unreadable>) -> impl Iterator<Item = Message> {
-    let (one, several) = match read {
-        Ok(message) => (Some(message), Vec::new()),
-        Err(Unreadable::Batch(sent)) => (None, sent.array().unwrap_or_default()),
-        Err(_) => (None, Vec::new()),
-    };
-    one.into_iter().chain(several.into_iter().filter_map(|raw| sort(raw).ok()))
 }
 
 const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;

@@ -153,7 +153,7 @@ impl<R: AsyncRead + Unpin + Send> Source for LineSource<R> {
         }
         let incoming = match self.lines.next().await? {
             None => return Ok(None),
-            Some(Line::TooLong) => Incoming::TooLong,
+            Some(Line::TooLong(_)) => Incoming::TooLong,
             Some(Line::Message(bytes)) => Incoming::Read(wire::read(bytes, &self.limits)),
         };
         self.over = std::mem::take(&mut self.opening) && !matches!(incoming, Incoming::Read(Ok(_)));
