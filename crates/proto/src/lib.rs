@@ -2,7 +2,8 @@
 //!
 //! Inside, everything is modern: a [`Request`] is complete in itself, an [`Answer`] is complete or asks for
 //! input. An era exists only at an edge: [`legacy`] keeps a session and stamps each request with it, [`modern`]
-//! reads the same things from `_meta`. [`admit`] decides what a peer may send, [`project`] what it is shown.
+//! reads the same things from `_meta`. [`admit`] decides what a peer may send, [`project`] what it is shown, and
+//! [`sound`] puts right what an upstream sent.
 //!
 //! Nothing here does IO, reads a clock, draws randomness or needs a runtime: edges are machines that take
 //! inputs and give [`edge::Output`]s, and a transport drives them.
@@ -20,6 +21,7 @@ pub mod project;
 mod raw;
 mod rejection;
 mod service;
+pub mod sound;
 pub mod stream;
 pub mod upstream;
 mod watch;
