@@ -372,7 +372,7 @@ async fn names_stay_while_a_server_is_away() {
             "--admin-socket",
             &folder.path("s"),
         ]);
-        Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/nonexistent")).await
+        Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/dev/null")).await
     };
     let program = start().await;
     let both = tools(&mut Client::connect(program.url.as_deref().unwrap())).await;
@@ -642,7 +642,7 @@ async fn logs_can_be_structured() {
     let servers = json!({"mcpServers": {"gone": {"command": "dateline-no-such-program"}}});
     let config = folder.write("config.json", &servers.to_string());
     let mut command = Command::new(DATELINE);
-    command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/nonexistent");
+    command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/dev/null");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().unwrap();
     let mut lines =

@@ -29,11 +29,11 @@ pub mod wire;
 
 pub use capability::{Capabilities, ClientCapabilities};
 pub use level::Level;
-pub use ours::list_all;
+pub use ours::{list_all, walk};
 pub use raw::{Object, ParseError, Raw};
 pub use rejection::{Rejection, Rendered};
 pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
-pub use watch::Watchers;
+pub use watch::{MOST_URIS, Watchers};

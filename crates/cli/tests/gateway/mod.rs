@@ -280,7 +280,7 @@ async fn unwatch(client: &mut Client, watch: &Watch) {
     }
 }
 
-async fn signal(name: &str, pid: &str) {
+pub(crate) async fn signal(name: &str, pid: &str) {
     let status = tokio::process::Command::new("kill").args(["-s", name, pid]).status().await;
     assert!(status.unwrap().success(), "kill -s {name} {pid}");
 }
