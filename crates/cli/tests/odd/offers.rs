@@ -351,7 +351,8 @@ async fn a_server_that_was_away_comes_back_when_it_is_wanted_or_asked_for() {
     odd.have("comes-back", "legacy", "come").await;
     let up = gateway.command(&["restart", "away"]).await;
     assert_eq!((up.code, up.out.as_str()), (Some(0), "away was started again and is up\n"), "{}", up.err);
-    listed(&mut client, &["away_echo", "away_line", "sound_echo", "sound_line"]).await;
+    // What the other had alone until then stays as it is called.
+    listed(&mut client, &["away_echo", "away_line", "echo", "line"]).await;
     let restarted = gateway.command(&["restart", "sound", "--json"]).await;
     let report: Value = serde_json::from_str(&restarted.out).unwrap();
     assert_eq!((&report["state"], &report["restarts"]), (&json!("up"), &json!(1)));
