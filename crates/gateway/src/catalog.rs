@@ -4,8 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use proto::{Change, Mirror, Raw};
-use server::Template;
+use proto::{Change, Mirror, Raw, Template};
 use spec::Method;
 
 use crate::known::{Given, Known};

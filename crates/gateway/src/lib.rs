@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proto::{CacheHint, Capabilities, Description, Object, Watchers};
-use server::seal::{Keys, Sealer, SystemClock};
+use seal::{Keys, Sealer, SystemClock};
 use spec::Capability;
 use tokio::sync::broadcast;
 use tokio::time::Instant;

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use bytestring::ByteString;
-use proto::{Mirror, Object, Raw, header, sound};
-use server::Template;
+use proto::{Mirror, Object, Raw, Template, header, sound};
 use spec::Method;
 
 use crate::options::ServerOptions;

@@ -9,8 +9,8 @@ use proto::{
     Answer, Answers, BoxFuture, CacheHint, Description, Event, Filter, Interim, Level, Listening, Mirror,
     Object, Peer, Principal, Raw, Rejection, Request, Service, sound,
 };
+use seal::purpose;
 use serde::{Deserialize, Serialize};
-use server::seal::purpose;
 use spec::Method;
 
 use crate::Gateway;
@@ -115,7 +115,7 @@ impl Gateway {
         };
         let hint = CacheHint { ttl: Duration::ZERO, public: true };
         let placed = (1..).zip(entries.iter());
-        server::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+        seal::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     /// Says in the logs of a list whose entries are not in it.
