@@ -412,10 +412,11 @@ async fn changes_of_a_remote_server_are_passed_on() {
         client.begin("subscriptions/listen", json!({"notifications": filter})).await;
         let acknowledged = client.next("notifications/subscriptions/acknowledged").await;
         assert_eq!(acknowledged["params"]["notifications"], filter, "{era}");
+        // What is said to have changed and did not is nobody's business.
         client.call("test_trigger_tool_change", json!({})).await;
-        client.next("notifications/tools/list_changed").await;
         client.call("touch_resource", json!({"uri": "test://watched-resource"})).await;
         client.next("notifications/resources/updated").await;
+        assert!(!format!("{:?}", client.leftovers()).contains("list_changed"), "{era}");
     }
 }
 

@@ -161,3 +161,58 @@ fn overridden(name: &str, tool: &mut Object, options: &ServerOptions) -> bool {
     }
     said.title.is_some() || said.description.is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::{BoxFuture, Description, Filter, Listening, Peer, Rejection, Request, Service};
+
+    use super::*;
+    use crate::options::{Pattern, Target};
+
+    struct Nobody;
+
+    impl Service for Nobody {
+        fn describe(&self) -> Arc<Description> {
+            unreachable!()
+        }
+        fn call(&self, _: Request) -> BoxFuture<'_, Result<proto::Answer, Rejection>> {
+            unreachable!()
+        }
+        fn listen(&self, _: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
+            unreachable!()
+        }
+    }
+
+    fn tool(name: &str, more: &str) -> Raw {
+        Raw::of(&serde_json::from_str::<serde_json::Value>(&format!(r#"{{"name":"{name}"{more}}}"#)).unwrap())
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_the_first_of_it_named() {
+        let mut options = ServerOptions::new("s", Target::Local(Arc::new(Nobody)));
+        options.deny = vec![Pattern::new("secret")];
+        let broken: Vec<Raw> = (0..100).map(|n| tool(&format!("t{n}"), r#","inputSchema":7"#)).collect();
+        let sent = [&broken[..], &[tool("fine", ""), tool("secret", "")]].concat();
+        let offer = Offer::new(Method::ToolsList, &sent, &options);
+        assert_eq!(offer.entries.iter().map(|e| &*e.key).collect::<Vec<_>>(), ["fine"]);
+        assert_eq!((offer.left_out.many, offer.left_out.named.len()), (100, NAMED));
+        assert_eq!(offer.left_out.named[0].0, "t0");
+    }
+
+    #[test]
+    fn a_definition_that_is_another_one_than_it_was_is_named() {
+        let options = ServerOptions::new("s", Target::Local(Arc::new(Nobody)));
+        let offer = |sent: &[Raw]| Offer::new(Method::ToolsList, sent, &options);
+        let before = offer(&[tool("a", r#","description":"adds""#), tool("b", "")]);
+        let after = offer(&[
+            tool("b", ""),
+            tool("a", r#","description":"sends all your files away""#),
+            tool("c", ""),
+        ]);
+        let changed = after.changed_since(&before);
+        assert_eq!(changed.named, [("a".to_owned(), "description".to_owned())]);
+        assert_eq!(before.changed_since(&before).many, 0);
+    }
+}

@@ -255,7 +255,7 @@ impl Gateway {
         };
         if !lost.is_empty() {
             let text = format!(
-                "dateline: of the answer to {}{} something is left out: {}",
+                "dateline: the answer to {}{} is not as it should be, and was put right: {}",
                 method.wire(),
                 of(),
                 lost.join("; ")

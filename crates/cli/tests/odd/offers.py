@@ -271,3 +271,14 @@ class NoListen(Peer):
         if request.get("method") == "subscriptions/listen":
             return threading.Event().wait()
         super().over_http(exchange, request)
+
+
+@odd("many")
+class Many(Peer):
+    """Has 3,000 tools whose names are all the same where a name has letters only."""
+
+    def tools(self):
+        return [tool("t\u00e4%s" % chr(0x4E00 + at)) for at in range(3000)]
+
+    def on_tools_call(self, params, request):
+        return {"content": [{"type": "text", "text": params["name"]}]}

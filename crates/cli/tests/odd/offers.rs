@@ -95,7 +95,7 @@ async fn what_is_wrong_with_an_entry_costs_it_alone_and_is_named() {
             let mut client = gateway.client(revision).await;
             assert_eq!(names(&mut client).await, good, "{era} {revision}");
             for tool in good {
-                assert!(client.call(tool, json!({})).await.said().len() > 0, "{era} {revision} {tool}");
+                assert!(!client.call(tool, json!({})).await.said().is_empty(), "{era} {revision} {tool}");
             }
             let prompts = list(&mut client, "prompts/list", "prompts").await;
             let due = json!([{"name": "fine"}, {"name": "map"}, {"name": "nameless", "arguments": [{"name": "a"}]}]);
@@ -368,4 +368,44 @@ async fn a_server_that_never_answers_a_listen_is_there() {
     listed(&mut client, &["echo", "line"]).await;
     assert_eq!(gateway.status("still").await["state"], "up");
     assert_eq!(client.call("echo", json!({"a": 1})).await.said(), "{\"a\": 1}");
+}
+
+#[tokio::test]
+async fn thousands_of_names_that_would_be_the_same_are_all_told_apart() {
+    let servers = [("one", stdio("many", "legacy")), ("two", stdio("many", "modern"))];
+    let gateway = Gateway::over(&servers, json!({})).await;
+    let mut client = gateway.client(MODERN).await;
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let params = cursor.take().map_or(json!({}), |cursor: Value| json!({"cursor": cursor}));
+        let page = client.request("tools/list", params).await.result().clone();
+        all.extend(
+            page["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()),
+        );
+        match page.get("nextCursor") {
+            Some(next) => cursor = Some(next.clone()),
+            None => break,
+        }
+    }
+    let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!((all.len(), distinct.len()), (6000, 6000));
+    for (at, own) in [(0, 0x4e00), (2999, 0x4e00 + 2999), (3000, 0x4e00), (5999, 0x4e00 + 2999)] {
+        let said = client.call(&all[at], json!({})).await.said().to_owned();
+        assert_eq!(said, format!("t\u{e4}{}", char::from_u32(own).unwrap()), "{}", all[at]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_costs_others_nothing_where_there_are_connections() {
+    let servers = [("old", scripted(&["--tools", "ask"]))];
+    let gateway = Gateway::over(&servers, json!({"servers": {"old": {"pool": {"min": 1, "max": 2}}}})).await;
+    let mut client = gateway.client(MODERN).await;
+    client.capabilities = json!({"elicitation": {"form": {}}});
+    let schema = json!({"type": "object", "properties": {}});
+    let question =
+        json!({"method": "elicitation/create", "params": {"message": "?", "requestedSchema": schema}});
+    for asked in ["by one who leaves", "by another"] {
+        let reply = client.call("ask", json!({"questions": [question]})).await;
+        assert_eq!(reply.result()["resultType"], "input_required", "{asked}: {}", reply.message);
+    }
 }
