@@ -239,7 +239,7 @@ fn mangled(tape: &mut Tape, value: &mut Value, depth: u8) {
         json!(true),
         json!([null]),
         json!(1.5),
-        json!({"type": "string"}),
+        json!("system"),
     ];
     match value {
         Value::Object(members) if depth > 0 => {

@@ -55,6 +55,8 @@ class Peer:
         return [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "line")]
 
     def on_initialize(self, params, request):
+        if self.modern:
+            raise Error(-32601, "unknown method initialize")
         info = {"name": self.oddity, "version": "1"}
         return {"protocolVersion": self.revision, "capabilities": self.capabilities, "serverInfo": info}
 
