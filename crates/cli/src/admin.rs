@@ -1,4 +1,4 @@
-//! The admin API under /v1, and the commands that use it: `dateline status` and `dateline logs`.
+//! The admin API under /v1, and the commands that use it: `dateline status`, `dateline logs` and `dateline restart`.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,19 @@ use std::time::{Duration, SystemTime};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, State};
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use gateway::{Entry, Gateway, Report};
+use gateway::{Entry, Gateway, LeftOut, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use transport::CancellationToken;
 
-use crate::args::{Admin, Logs, Status};
+use crate::args::{Admin, Logs, Restart, Status};
 use crate::client::plain;
 use crate::config;
 use crate::exit::Failure;
@@ -26,6 +27,9 @@ use crate::socket::Socket;
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long who has a server started again waits to hear how it is.
+const STARTED: Duration = Duration::from_secs(15);
 
 /// Where the socket is, where nothing else is said.
 fn default_socket() -> Option<PathBuf> {
@@ -37,7 +41,11 @@ fn default_socket() -> Option<PathBuf> {
 
 /// The admin API.
 pub(crate) fn router(gateway: Gateway) -> Router {
-    Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/logs", get(logs))
+        .route("/v1/restart", post(restarted))
+        .with_state(gateway)
 }
 
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.
@@ -88,7 +96,41 @@ fn report(report: &Report) -> Value {
         "calls": report.calls,
         "errors": report.errors,
         "restarts": report.restarts,
+        "stale": report.stale.iter().map(|(list, why)| json!({"list": list.wire(), "why": why})).collect::<Vec<_>>(),
+        "left_out": report.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        "left_out_count": report.left_out_count,
     })
+}
+
+fn left_out(left_out: &LeftOut) -> Value {
+    json!({"list": left_out.list.wire(), "name": left_out.name, "why": left_out.why})
+}
+
+#[derive(Deserialize)]
+struct Restarting {
+    server: String,
+}
+
+/// Starts a server again, and says how it is once that is known, or after a while.
+async fn restarted(State(gateway): State<Gateway>, Query(wanted): Query<Restarting>) -> Response<Body> {
+    let Some(started) = gateway.restart(&wanted.server, STARTED).await else {
+        let names: Vec<String> = gateway.status().into_iter().map(|report| report.name).collect();
+        let body = json!({"error": no_server(&wanted.server, &names), "servers": names});
+        let mut response = response("application/json", Body::from(body.to_string()));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    };
+    response("application/json", Body::from(report(&started).to_string()))
+}
+
+fn no_server(name: &str, servers: &[String]) -> String {
+    let known: Vec<&str> = servers.iter().map(String::as_str).collect();
+    let near = known.iter().min_by_key(|known| strsim::levenshtein(known, name));
+    match near.filter(|near| strsim::levenshtein(near, name) < 4) {
+        Some(near) => format!("there is no server {name:?}; did you mean {near:?}?"),
+        None if known.is_empty() => format!("there is no server {name:?}: none are configured"),
+        None => format!("there is no server {name:?}; there are {}", known.join(", ")),
+    }
 }
 
 #[derive(Deserialize)]
@@ -144,25 +186,67 @@ async fn ask(
     admin: &Admin,
     uri: &str,
 ) -> Result<impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>, Failure> {
-    let socket = admin.admin_socket.clone().or_else(default_socket);
-    let socket = socket.ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
-    let (status, body) = transport::unix::get(&socket, uri).await.map_err(|why| {
-        Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`"))
-    })?;
+    let (status, body) = send(admin, Method::GET, uri).await?;
     if !status.is_success() {
         return Err(Failure::Answer(format!("the running dateline answers {status}")));
     }
     Ok(body)
 }
 
-/// `dateline status`.
-pub(crate) async fn show_status(args: Status, as_json: bool) -> Result<(), Failure> {
-    let mut body = ask(&args.admin, "/v1/status").await?;
+async fn send(
+    admin: &Admin,
+    method: Method,
+    uri: &str,
+) -> Result<(StatusCode, impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {
+    let socket = admin.admin_socket.clone().or_else(default_socket);
+    let socket = socket.ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
+    transport::unix::ask(&socket, method, uri).await.map_err(|why| {
+        Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`"))
+    })
+}
+
+/// Reads an answer that is one JSON value.
+async fn whole(
+    mut body: impl stream::Stream<Item = Result<Bytes, String>> + Unpin,
+) -> Result<Value, Failure> {
     let mut text = Vec::new();
     while let Some(chunk) = body.next().await {
         text.extend_from_slice(&chunk.map_err(Failure::Reach)?);
     }
-    let status: Value = serde_json::from_slice(&text).map_err(|e| Failure::Answer(e.to_string()))?;
+    serde_json::from_slice(&text).map_err(|_| Failure::Answer("the running dateline answers no JSON".into()))
+}
+
+/// `dateline restart`.
+pub(crate) async fn restart(args: Restart, as_json: bool) -> Result<(), Failure> {
+    let uri = format!("/v1/restart?server={}", encoded(&args.server));
+    let (status, body) = send(&args.admin, Method::POST, &uri).await?;
+    let server = whole(body).await?;
+    if status == StatusCode::NOT_FOUND {
+        let why = server["error"].as_str().unwrap_or("it has no such server, or is an older one");
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if !status.is_success() {
+        return Err(Failure::Answer(format!("the running dateline answers {status}")));
+    }
+    let state = server["state"].as_str().unwrap_or_default();
+    let why = server["why"].as_str().unwrap_or_default();
+    if as_json {
+        print(&(serde_json::to_string_pretty(&server).unwrap_or_default() + "\n"))?;
+    } else if state != "down" {
+        print(&plain(&format!("{} was started again and is {state}\n", args.server)))?;
+    }
+    match state {
+        "down" => Err(Failure::Reach(plain(&format!(
+            "{} was started again and is down: {why}; it is tried again by itself",
+            args.server
+        )))),
+        _ => Ok(()),
+    }
+}
+
+/// `dateline status`.
+pub(crate) async fn show_status(args: Status, as_json: bool) -> Result<(), Failure> {
+    let status = whole(ask(&args.admin, "/v1/status").await?).await?;
     let shown = if as_json {
         serde_json::to_string_pretty(&status).unwrap_or_default() + "\n"
     } else {
@@ -210,6 +294,23 @@ fn table(status: &Value) -> String {
         shown += &format(row);
         if let Some(why) = server["why"].as_str() {
             shown += &format!("  {why}\n");
+        }
+        for stale in server["stale"].as_array().into_iter().flatten() {
+            shown += &format!(
+                "  {} is not as the server has it now, and is read again: {}\n",
+                text(stale, "list"),
+                text(stale, "why")
+            );
+        }
+        let left_out = server["left_out"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for entry in left_out {
+            shown +=
+                &format!("  {}: {:?}: {}\n", text(entry, "list"), text(entry, "name"), text(entry, "why"));
+        }
+        let more =
+            server["left_out_count"].as_u64().unwrap_or_default().saturating_sub(left_out.len() as u64);
+        if more > 0 {
+            shown += &format!("  and {more} more; `dateline logs {}` has them\n", text(server, "name"));
         }
     }
     shown

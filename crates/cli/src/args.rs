@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   dateline import                                     see what the clients on this machine have configured
   dateline add time -- uvx mcp-server-time            configure one more server
   dateline status                                     how the running servers are
+  dateline restart time                               start one of them again
   dateline call http://127.0.0.1:4400/mcp add a=40 b=2
   dateline revisions tools/call                       what of the protocol is in which revision
   dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Show what servers say on stderr and what happens to them.
     Logs(Logs),
+    /// Start a server of the running dateline again at once, whether it runs or not.
+    Restart(Restart),
     /// Check a configuration and say what would be served.
     CheckConfig {
         /// The file; the user's own where none is named.
@@ -106,6 +109,14 @@ pub(crate) struct Logs {
     /// Go on as more is said.
     #[arg(short, long)]
     pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Restart {
+    /// The server's name.
+    pub(crate) server: String,
     #[command(flatten)]
     pub(crate) admin: Admin,
 }

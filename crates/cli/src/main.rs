@@ -64,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Demo(args) => serve::demo(args).await,
             Command::Status(args) => admin::show_status(args, cli.json).await,
             Command::Logs(args) => admin::show_logs(args, cli.json).await,
+            Command::Restart(args) => admin::restart(args, cli.json).await,
             Command::CheckConfig { file } => configure::check(file, cli.json),
             Command::Import(args) => configure::import(&args, cli.json),
             Command::Add(args) => configure::add(args),

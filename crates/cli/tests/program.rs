@@ -23,11 +23,7 @@ pub(crate) struct Run {
 /// The program, with nothing of the tester's own configuration.
 fn dateline(args: &[&str]) -> Command {
     let mut command = Command::new(DATELINE);
-    command
-        .args(args)
-        .env("HOME", "/nonexistent")
-        .env_remove("DATELINE_CONFIG")
-        .env_remove("XDG_CONFIG_HOME");
+    command.args(args).env("HOME", "/dev/null").env_remove("DATELINE_CONFIG").env_remove("XDG_CONFIG_HOME");
     command.env_remove("DATELINE_LOG").stdin(Stdio::null()).kill_on_drop(true);
     command
 }

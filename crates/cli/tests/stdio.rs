@@ -31,7 +31,7 @@ impl Bytes {
     fn start(args: &[&str]) -> Bytes {
         let mut child = Command::new(DATELINE)
             .args(args)
-            .env("HOME", "/nonexistent")
+            .env("HOME", "/dev/null")
             .env_remove("DATELINE_CONFIG")
             .env_remove("DATELINE_LOG")
             .env_remove("XDG_CONFIG_HOME")

@@ -124,7 +124,7 @@ fn joined(blocks: Vec<Raw>) -> Raw {
     text_block(&blocks.iter().map(words).collect::<Vec<_>>().join("\n"))
 }
 
-fn text_block(text: &str) -> Raw {
+pub(crate) fn text_block(text: &str) -> Raw {
     Object::new().with("type", "text").with("text", text).into()
 }
 

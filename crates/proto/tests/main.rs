@@ -4,6 +4,7 @@
 
 mod lacking;
 mod referee;
+mod sound;
 mod values;
 
 use std::sync::Arc;

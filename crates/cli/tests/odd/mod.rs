@@ -3,6 +3,7 @@
 //! `peer.py` plays them by name; what they do is in `wire.py` (how messages are written and carried) and `offers.py`
 //! (what lists and results hold).
 
+mod offers;
 mod wire;
 
 use serde_json::{Value, json};

@@ -511,14 +511,27 @@ impl Session {
         let Some(Call { id, work: Work::Subscribe(uri), batch, .. }) = self.calls.remove(&key) else {
             return Vec::new();
         };
+        let honoured = honoured.and_then(|filter| match filter.uris.contains(&uri) {
+            true => Ok(()),
+            false => Err(Rejection::Params(
+                "this resource cannot be subscribed to: its server does not tell when it changes".into(),
+            )),
+        });
+        let mut dropped = None;
         let reply = match honoured {
-            Ok(_) => {
+            Ok(()) => {
                 self.watched.insert(uri, key);
                 wire::result(&id, &Object::new())
             }
-            Err(rejection) => refuse(&id, &rejection, self.rules()),
+            Err(rejection) => {
+                // There may be a stream of changes, in which nothing comes.
+                dropped = Some(Output::Drop(key));
+                refuse(&id, &rejection, self.rules())
+            }
         };
-        self.end(key, batch, Some(reply))
+        let mut outputs = self.end(key, batch, Some(reply));
+        outputs.extend(dropped);
+        outputs
     }
 
     /// Something changed that the session watches.
