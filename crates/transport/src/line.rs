@@ -3,9 +3,15 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::crowd::{Charge, Holding};
+
+/// What is read at once. A buffer of this length counts for nothing, and is all that is kept between two lines.
+const READ: usize = 8 * 1024;
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub struct Lines<R> {
     limit: usize,
     skipping: bool,
     begun: bool,
+    /// On whose account the buffer is, and for how much of it.
+    counted: Option<(Arc<Holding>, Option<Charge>)>,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -33,7 +41,13 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: false, begun: false }
+        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: false, begun: false, counted: None }
+    }
+
+    /// The same, with what is held of a line on this account.
+    #[must_use]
+    pub(crate) fn counted(self, holding: Arc<Holding>) -> Lines<R> {
+        Lines { counted: Some((holding, None)), ..self }
     }
 
     /// The next line; `None` at the end. Dropping the future loses nothing.
@@ -43,9 +57,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.buffered() {
-                return Ok(Some(line));
+                let charge = self.counted.as_mut().and_then(|(_, charge)| charge.take());
+                if matches!(&line, Line::Message(line) if line.len() > READ) {
+                    // The room of a long line is given back with it.
+                    self.buffer = BytesMut::from(&self.buffer[..]);
+                }
+                return Ok(Some(match (line, charge) {
+                    (Line::Message(line), Some(charge)) => Line::Message(charge.hold(line)),
+                    (line, _) => line,
+                }));
             }
-            self.buffer.reserve(8 * 1024);
+            self.count().await?;
+            self.buffer.reserve(READ);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
                 // Half a line at the end is what the peer meant to say.
                 let rest = self.buffer.split().freeze();
@@ -56,13 +79,31 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
+    /// Has what the buffer holds counted.
+    async fn count(&mut self) -> io::Result<()> {
+        let Some((holding, charge)) = &mut self.counted else { return Ok(()) };
+        let counted = charge.as_ref().map_or(0, Charge::bytes);
+        if self.buffer.len() <= counted.max(READ) {
+            return Ok(());
+        }
+        // As the buffer grows: by its own length.
+        let held = (2 * self.buffer.len()).min(self.limit + READ).max(self.buffer.len());
+        let more = holding.take(held - counted).await;
+        let more = more.map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full.to_string()))?;
+        match charge {
+            Some(charge) => charge.join(more),
+            None => *charge = Some(more),
+        }
+        Ok(())
+    }
+
     fn buffered(&mut self) -> Option<Line> {
         loop {
             let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
                 if self.searched > self.limit && !self.skipping {
                     self.skipping = true;
-                    self.buffer.clear();
+                    self.buffer = BytesMut::new();
                     self.searched = 0;
                     return Some(Line::TooLong);
                 }
