@@ -32,9 +32,9 @@ impl ClientCapabilities {
             part.as_ref().is_some_and(|p| p.get(name).is_some_and(|part| !part.is_null()))
         };
         // An empty object, and one from a time before there were modes, means forms.
-        let form = elicitation
-            .as_ref()
-            .is_some_and(|_| has(&elicitation, "form") || !has(&elicitation, "url") || !rules.url_elicitation);
+        let form = elicitation.as_ref().is_some_and(|_| {
+            has(&elicitation, "form") || !has(&elicitation, "url") || !rules.url_elicitation
+        });
         ClientCapabilities {
             roots: sent.get("roots").is_some_and(|r| r.starts_with('{')),
             sampling: sampling.is_some(),

@@ -135,14 +135,7 @@ pub struct Limits {
 impl Default for Limits {
     /// 16 MiB, 128 levels, 1000 requests of 64 MiB, 100 messages in an array, 1000 resources.
     fn default() -> Limits {
-        Limits {
-            message: 16 << 20,
-            depth: 128,
-            calls: 1000,
-            under_way: 64 << 20,
-            batch: 100,
-            watched: 1000,
-        }
+        Limits { message: 16 << 20, depth: 128, calls: 1000, under_way: 64 << 20, batch: 100, watched: 1000 }
     }
 }
 

@@ -282,12 +282,7 @@ fn accepted() -> Response<Body> {
     response
 }
 
-async fn post(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    body: Body,
-    who: Who,
-) -> Result<Response<Body>, Refusal> {
+async fn post(app: &Arc<App>, headers: &HeaderMap, body: Body, who: Who) -> Result<Response<Body>, Refusal> {
     let accept = door::accept(headers)?;
     door::content_type(headers)?;
     let bytes = read(body, headers, who, app).await?;

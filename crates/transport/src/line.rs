@@ -41,7 +41,15 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: false, begun: false, counted: None }
+        Lines {
+            reader,
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            skipping: false,
+            begun: false,
+            counted: None,
+        }
     }
 
     /// The same, with what is held of a line on this account.

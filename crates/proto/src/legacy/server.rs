@@ -468,7 +468,8 @@ impl Session {
         answer: Result<Answer, Rejection>,
         served: &Served,
     ) -> Vec<Output> {
-        let Some(Call { id, work: Work::Call { request, rounds, .. }, batch, .. }) = self.calls.get(&key) else {
+        let Some(Call { id, work: Work::Call { request, rounds, .. }, batch, .. }) = self.calls.get(&key)
+        else {
             return Vec::new();
         };
         let (method, rules) = (request.method, self.rules());

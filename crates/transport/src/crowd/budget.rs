@@ -176,7 +176,6 @@ impl Holding {
             holder.let_go = None;
         }
     }
-
 }
 
 impl Charge {

@@ -127,8 +127,9 @@ pub(crate) fn initialize(
     let refuse = |status, rejection: &Rejection| Refusal { status, ..Refusal::of(&call.id, rejection) };
     let (session, reply) = Session::open(call, &app.served, principal())
         .map_err(|rejection| refuse(StatusCode::BAD_REQUEST, &rejection))?;
-    let unmade =
-        || refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal("no session id could be made".into()));
+    let unmade = || {
+        refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal("no session id could be made".into()))
+    };
     let id = session_id().ok_or_else(unmade)?;
     let value = HeaderValue::from_str(&id).map_err(|_| unmade())?;
     let live = Arc::new(Live::new(session, app));

@@ -33,7 +33,9 @@ impl<S> Patient<S> {
             return Poll::Pending;
         }
         let patience = self.patience.as_secs();
-        tracing::warn!("a connection is closed: its client read nothing for {patience} s of what waited for it");
+        tracing::warn!(
+            "a connection is closed: its client read nothing for {patience} s of what waited for it"
+        );
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -69,7 +69,9 @@ pub(crate) type Sessions = Table<Arc<str>, Posts>;
 
 /// Has one session less, where there may be no more: of those on which nothing was ever said the oldest.
 fn make_room(sessions: &mut Sessions, app: &App, who: Who) -> Result<(), Full> {
-    let Err(full) = app.crowd.sessions.room(who, sessions.len(), sessions.len_of(who), 1) else { return Ok(()) };
+    let Err(full) = app.crowd.sessions.room(who, sessions.len(), sessions.len_of(who), 1) else {
+        return Ok(());
+    };
     let unused = sessions.oldest(full.own().then_some(who)).find(|(_, posts)| !posts.used);
     let unused = unused.map(|(id, _)| Arc::clone(id)).ok_or(full)?;
     if let Some(posts) = sessions.remove(&unused) {
