@@ -1,9 +1,11 @@
 //! What can be typed.
 
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dateline::HttpOptions;
 
 /// One endpoint for all your MCP servers, for clients of every protocol revision.
 #[derive(Parser, Debug)]
@@ -196,6 +198,53 @@ pub(crate) struct Listen {
     /// Largest message that is taken, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_message: usize,
+    #[command(flatten)]
+    pub(crate) crowd: Crowd,
+}
+
+/// What the clients of one address of HTTP together may hold.
+#[derive(Args, Debug)]
+pub(crate) struct Crowd {
+    /// How many connections an address of HTTP has; at most three quarters of the files that may be open. For one more,
+    /// the one that has waited for its client for the longest is closed.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().connections)]
+    pub(crate) max_connections: usize,
+    /// How many sessions of older revisions are open. For one more, the longest unused ends.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().sessions)]
+    pub(crate) max_sessions: usize,
+    /// How many event streams without an end, listens and streams of sessions, are open.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().listens)]
+    pub(crate) max_listens: usize,
+    /// How many bytes of requests all clients together may have in memory, as many of answers that they have not read,
+    /// and a quarter of that of answers that are kept for clients that come back.
+    #[arg(long, value_name = "BYTES", default_value_t = HttpOptions::default().arriving)]
+    pub(crate) max_held: usize,
+    /// How much of each of these one address may use up, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = HttpOptions::default().share,
+        value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) share: u8,
+    /// An address that stands for many clients, such as that of a proxy on another machine; can be repeated. No share
+    /// holds for it, nor for 127.0.0.1 and ::1.
+    #[arg(long = "shared-address", value_name = "ADDRESS")]
+    pub(crate) shared_addresses: Vec<IpAddr>,
+}
+
+impl Crowd {
+    /// As options of an endpoint.
+    pub(crate) fn options(&self) -> HttpOptions {
+        let defaults = HttpOptions::default();
+        HttpOptions {
+            connections: self.max_connections,
+            sessions: self.max_sessions,
+            listens: self.max_listens,
+            arriving: self.max_held,
+            leaving: self.max_held,
+            kept: self.max_held / 4,
+            share: self.share,
+            shared: [&defaults.shared[..], &self.shared_addresses].concat(),
+            ..defaults
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -20,6 +20,10 @@ use tracing_subscriber::EnvFilter;
 use args::{Cli, Command, LogFormat};
 use exit::Failure;
 
+/// It gives the memory of a peak back, which the system's allocator keeps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -211,7 +211,7 @@ impl Listening {
                 Place::Http(address) => {
                     allowed(address, listen)?;
                     let mut options =
-                        HttpOptions { origins: listen.allow_origins.clone(), ..HttpOptions::default() };
+                        HttpOptions { origins: listen.allow_origins.clone(), ..listen.crowd.options() };
                     if !is_loopback(address) {
                         options.hosts = None;
                     }

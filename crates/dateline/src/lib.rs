@@ -157,7 +157,7 @@ use std::sync::Arc;
 
 use proto::Service;
 use proto::edge::Served;
-use transport::http::Paths;
+use transport::http::{Crowd, Paths};
 
 /// Serves standard input and output until the input ends, in every revision.
 ///
@@ -271,7 +271,8 @@ impl Http {
     pub fn router(self) -> axum::Router {
         let served =
             Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        transport::http::router(&self.paths, served, self.options, self.shutdown)
+        let crowd = Crowd::new(&self.options);
+        transport::http::router(&self.paths, served, self.options, crowd, self.shutdown)
     }
 
     /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited.
@@ -282,13 +283,12 @@ impl Http {
         let failed = |source| TransportError::Listen { address: address.to_owned(), source };
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Bound {
-            address,
-            path: self.paths.endpoint.clone(),
-            listener,
-            shutdown: self.shutdown.clone(),
-            router: self.router(),
-        })
+        let served =
+            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
+        let (options, shutdown) = (self.options.clone(), self.shutdown.clone());
+        let crowd = Crowd::new(&options);
+        let router = transport::http::router(&self.paths, served, self.options, crowd.clone(), self.shutdown);
+        Ok(Bound { address, path: self.paths.endpoint, listener, options, crowd, shutdown, router })
     }
 }
 
@@ -297,6 +297,8 @@ pub struct Bound {
     address: SocketAddr,
     path: String,
     listener: tokio::net::TcpListener,
+    options: HttpOptions,
+    crowd: Crowd,
     shutdown: CancellationToken,
     router: axum::Router,
 }
@@ -326,6 +328,7 @@ impl Bound {
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve_with(self, beside: axum::Router) -> std::io::Result<()> {
-        transport::http::serve(self.listener, self.router.merge(beside), self.shutdown).await
+        let router = self.router.merge(beside);
+        transport::http::serve(self.listener, router, &self.options, self.crowd, self.shutdown).await
     }
 }

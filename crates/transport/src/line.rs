@@ -3,10 +3,16 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use proto::Glance;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::crowd::{Charge, Holding};
+
+/// What is read at once. A buffer of this length counts for nothing, and is all that is kept between two lines.
+const READ: usize = 8 * 1024;
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub struct Lines<R> {
     skipped: usize,
     begun: bool,
     whole: bool,
+    /// On whose account the buffer is, and for how much of it.
+    counted: Option<(Arc<Holding>, Option<Charge>)>,
 }
 
 /// How many times the limit is read of a line that is skipped until it says which call it answers.
@@ -53,12 +61,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             skipped: 0,
             begun: false,
             whole: false,
+            counted: None,
         }
     }
 
     /// The same with the white space of each line, and with empty lines.
     pub(crate) fn whole(reader: R, limit: usize) -> Lines<R> {
         Lines { whole: true, ..Lines::new(reader, limit) }
+    }
+
+    /// The same, with what is held of a line on this account.
+    #[must_use]
+    pub(crate) fn counted(self, holding: Arc<Holding>) -> Lines<R> {
+        Lines { counted: Some((holding, None)), ..self }
     }
 
     /// The next line; `None` at the end. Dropping the future loses nothing.
@@ -68,9 +83,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.buffered() {
-                return Ok(Some(line));
+                let charge = self.counted.as_mut().and_then(|(_, charge)| charge.take());
+                if matches!(&line, Line::Message(line) if line.len() > READ) {
+                    // The room of a long line is given back with it.
+                    self.buffer = BytesMut::from(&self.buffer[..]);
+                }
+                return Ok(Some(match (line, charge) {
+                    (Line::Message(line), Some(charge)) => Line::Message(charge.hold(line)),
+                    (line, _) => line,
+                }));
             }
-            self.buffer.reserve(8 * 1024);
+            self.count().await?;
+            self.buffer.reserve(READ);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
                 if let Some(seen) = self.glance.take() {
                     return Ok(Some(Line::TooLong(seen)));
@@ -82,6 +106,24 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 return Ok(self.trimmed(rest).filter(|_| whole).map(Line::Message));
             }
         }
+    }
+
+    /// Has what the buffer holds counted.
+    async fn count(&mut self) -> io::Result<()> {
+        let Some((holding, charge)) = &mut self.counted else { return Ok(()) };
+        let counted = charge.as_ref().map_or(0, Charge::bytes);
+        if self.buffer.len() <= counted.max(READ) {
+            return Ok(());
+        }
+        // As the buffer grows: by its own length.
+        let held = (2 * self.buffer.len()).min(self.limit + READ).max(self.buffer.len());
+        let more = holding.take(held - counted).await;
+        let more = more.map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full.to_string()))?;
+        match charge {
+            Some(charge) => charge.join(more),
+            None => *charge = Some(more),
+        }
+        Ok(())
     }
 
     fn buffered(&mut self) -> Option<Line> {

@@ -30,6 +30,7 @@ pub enum Opening {
 #[derive(Debug)]
 pub struct Call {
     id: Id,
+    weight: usize,
     method: Method,
     stream: Stream,
     peer: Arc<Peer>,
@@ -78,6 +79,7 @@ impl Call {
         let logs = served.service.describe().capabilities.has(Capability::Logging);
         let mut opened = Call {
             id: call.id.clone(),
+            weight: call.weight(),
             method: request.method,
             stream: Stream::new(peer.revision.rules(), token, peer.log_level.filter(|_| logs)),
             peer: Arc::clone(&peer),
@@ -91,7 +93,7 @@ impl Call {
                 Opening::Reply(wire::result(&opened.id, &result))
             }
             Method::SubscriptionsListen => {
-                let asked = filter(&request.params)?;
+                let asked = filter(&request.params, &served.limits)?;
                 opened.listen = Some(asked.clone());
                 Opening::Listen(asked, peer)
             }
@@ -103,6 +105,11 @@ impl Call {
     /// The id.
     pub fn id(&self) -> &Id {
         &self.id
+    }
+
+    /// How many bytes the request is.
+    pub fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Whether it is a listen.
@@ -192,12 +199,23 @@ fn discover(description: &Description, served: &Served) -> Object {
 }
 
 /// Reads the filter of a listen.
-fn filter(params: &Object) -> Result<Filter, Rejection> {
+fn filter(params: &Object, limits: &wire::Limits) -> Result<Filter, Rejection> {
     let wrong = |what: &str| Rejection::Params(format!("\"notifications\": {what}"));
     let asked = params
         .get("notifications")
         .ok_or_else(|| wrong("it is required: an object that names what to listen for"))?
         .object()
         .map_err(|_| wrong("it must be an object"))?;
-    Filter::read(&asked).map_err(|why| wrong(&why))
+    let mut filter = Filter::read(&asked).map_err(|why| wrong(&why))?;
+    if filter.uris.len() > limits.watched {
+        return Err(wrong(&format!(
+            "it names {} resources, and {} are the limit; listen to the others in another request",
+            filter.uris.len(),
+            limits.watched
+        )));
+    }
+    for uri in &mut filter.uris {
+        *uri = admit::watchable(uri)?;
+    }
+    Ok(filter)
 }
