@@ -4,6 +4,7 @@
 //! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
 
 mod bounds;
+mod canonical;
 mod complete;
 mod content;
 mod context;
