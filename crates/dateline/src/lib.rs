@@ -117,11 +117,12 @@
 //! }
 //! ```
 //!
-//! **What stands before a question runs again with its answer.** Asking ends the function with an error that `?` passes
-//! on; once the answer is there, it is called anew, finds the answer at the same place and goes on. So nothing waits for
-//! an answer that may not come, and any process that shares the sealing key ([`Builder::keys`]) can go on. Do what must
-//! happen once behind the last question. Several things are asked at once with [`Cx::together`]. A client that cannot
-//! be asked gets an error that says what is missing, unless the function has another way ([`Error::is_unasked`]).
+//! **What stands before a question runs again with its answer.** The function ends where it asks; once the answer is
+//! there, it is called anew, finds the answer at the same place and goes on. So nothing waits for an answer that may not
+//! come, nothing behind a question runs before it is answered, and any process that shares the sealing key
+//! ([`Builder::keys`]) can go on. Do what must happen once behind the last question. Several things are asked at once with
+//! [`Cx::together`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
+//! way ([`Error::is_unasked`]).
 //!
 //! # While it runs
 //!

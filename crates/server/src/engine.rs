@@ -736,12 +736,14 @@ impl Service for Server {
     }
 }
 
-/// Runs a handler so that its panic ends this call and nothing else. Dropped before its end, it tells what the handler
-/// started.
+/// Runs a handler so that its panic ends this call and nothing else, and so that what it asked decides the round. Where
+/// the handler does not come to its end, it tells what the handler started.
 async fn guarded<T>(cx: &Cx, handler: &Run<T>) -> Result<T> {
     let unfinished = cx.cancellation().clone().drop_guard();
-    let result = caught(handler(cx.clone())).await;
-    unfinished.disarm();
+    let result = caught(async { cx.run(handler(cx.clone())).await }).await;
+    if !matches!(result, Err(Error(Kind::Asked))) {
+        unfinished.disarm();
+    }
     result
 }
 
