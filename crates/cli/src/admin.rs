@@ -2,11 +2,13 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
 use bytes::Bytes;
@@ -23,6 +25,7 @@ use crate::client::plain;
 use crate::config;
 use crate::exit::Failure;
 use crate::socket::Socket;
+use crate::token::{self, Token};
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -38,6 +41,14 @@ fn default_socket() -> Option<PathBuf> {
 /// The admin API.
 pub(crate) fn router(gateway: Gateway) -> Router {
     Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
+}
+
+/// The same over HTTP: for whoever reaches it, or for who has a token.
+pub(crate) fn over_http(gateway: Gateway, token: Option<Arc<Token>>) -> Router {
+    match token {
+        None => router(gateway),
+        Some(token) => router(gateway).layer(from_fn_with_state(token, token::ask)),
+    }
 }
 
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.

@@ -274,7 +274,9 @@ impl Http {
         transport::http::router(&self.paths, served, self.options, self.shutdown)
     }
 
-    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited.
+    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names of
+    /// this machine for itself, the address listened on (any address, where it is all of them) and
+    /// [`HttpOptions::hosts`]: on an address that other machines reach under a name, name it there.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -282,12 +284,16 @@ impl Http {
         let failed = |source| TransportError::Listen { address: address.to_owned(), source };
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let options = self.options.clone().listening_on(address.ip());
+        let elsewhere = transport::http::elsewhere(&self.paths, self.revisions, options.clone());
         Ok(Bound {
             address,
             path: self.paths.endpoint.clone(),
             listener,
+            options: options.clone(),
+            elsewhere,
             shutdown: self.shutdown.clone(),
-            router: self.router(),
+            router: self.options(options).router(),
         })
     }
 }
@@ -297,6 +303,9 @@ pub struct Bound {
     address: SocketAddr,
     path: String,
     listener: tokio::net::TcpListener,
+    options: HttpOptions,
+    /// Answers where there is nothing else.
+    elsewhere: axum::Router,
     shutdown: CancellationToken,
     router: axum::Router,
 }
@@ -317,11 +326,21 @@ impl Bound {
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve(self) -> std::io::Result<()> {
-        self.serve_with(axum::Router::new()).await
+        self.serve_beside(axum::Router::new()).await
     }
 
-    /// Serves with the routes of another router beside the endpoint's. They are not behind the endpoint's checks of
-    /// `Host` and `Origin`.
+    /// Serves with the routes of another router beside the endpoint's, behind the same checks of `Host` and `Origin`. It
+    /// must have no fallback: where there is nothing, a 404 says where the endpoint is.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
+    pub async fn serve_beside(self, beside: axum::Router) -> std::io::Result<()> {
+        let beside = transport::http::guarded(beside, self.options.clone()).merge(self.elsewhere.clone());
+        self.serve_with(beside).await
+    }
+
+    /// Serves with the routes of another router beside the endpoint's, and its fallback. They are not behind the
+    /// endpoint's checks of `Host` and `Origin`.
     ///
     /// # Errors
     /// When the listener fails for good.

@@ -22,7 +22,7 @@ pub(crate) async fn tcp<F>(listener: TcpListener, shutdown: CancellationToken, s
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let accept = || async {
+    let accept = async move || {
         let (stream, _) = listener.accept().await?;
         // A small answer must not wait for the acknowledgement of another.
         let _ = stream.set_nodelay(true);
@@ -39,12 +39,14 @@ pub(crate) async fn unix<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    run(|| async { listener.accept().await.map(|(stream, _)| stream) }, shutdown, serve).await;
+    run(async move || listener.accept().await.map(|(stream, _)| stream), shutdown, serve).await;
 }
 
-async fn run<S, A, F>(accept: impl Fn() -> A, shutdown: CancellationToken, serve: impl Fn(S) -> F)
-where
-    A: Future<Output = io::Result<S>>,
+async fn run<S, F>(
+    accept: impl AsyncFn() -> io::Result<S>,
+    shutdown: CancellationToken,
+    serve: impl Fn(S) -> F,
+) where
     F: Future<Output = ()> + Send + 'static,
 {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
@@ -71,6 +73,8 @@ where
             }
         }
     }
+    // The socket closes with what has it: who comes from now on is refused, and not left waiting.
+    drop(accept);
     let rest = async { while connections.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(GRACE, rest).await;
 }
