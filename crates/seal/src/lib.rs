@@ -4,6 +4,9 @@
 //! principal and an expiry. Any process that has the key can open them
 //! (<https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow>).
 
+mod canonical;
+mod page;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use spec::meta;
 
-use crate::canonical;
+pub use page::{page, paged};
 
 const NONCE: usize = 24;
 
