@@ -8,6 +8,7 @@ mod crowd;
 mod door;
 mod forms;
 mod headers;
+mod hosts;
 mod limits;
 mod posted;
 mod resume;

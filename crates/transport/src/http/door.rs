@@ -149,16 +149,19 @@ fn host_of<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
     }
 }
 
-/// What was sent, so that it can be read by people: escaped, and not all of it where it is long.
+/// What was sent, so that it can be read by people: escaped, and not all of it where it is long. It may be logged, and
+/// so what stands before an `@`, which may be a password, is left out.
 pub(crate) fn shown(sent: &[u8]) -> String {
     let text = String::from_utf8_lossy(sent);
+    let text = text.rsplit_once('@').map_or(&*text, |(_, text)| text);
     let rest = if text.chars().nth(SHOWN).is_some() { "…" } else { "" };
     format!("{:?}{rest}", text.chars().take(SHOWN).collect::<String>())
 }
 
-/// How to let somebody in.
+/// How to let somebody in; nothing where the value is none to be typed into a shell.
 fn flag(flag: &str, option: &str, value: Option<String>) -> String {
-    match value {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:/[]".contains(&b);
+    match value.filter(|value| value.len() <= SHOWN && value.bytes().all(plain)) {
         Some(value) => format!("; {flag} {value} lets it in ({option} in a program of your own)"),
         None => String::new(),
     }
