@@ -295,10 +295,7 @@ async fn the_admin_api_is_not_beside_a_remote_address_without_a_token() {
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         crate::program::complains(&args, 2, &["--admin-token-file", "dateline key", "dateline status"]).await;
     }
-    let with = |file: &str| {
-        let args = serve(&[&remote[..], &["--admin-token-file", file]].concat());
-        args
-    };
+    let with = |file: &str| serve(&[&remote[..], &["--admin-token-file", file]].concat());
     for (text, words) in [
         (None, ["cannot read", "dateline key >"]),
         (Some(""), ["no token", "dateline key >"]),
