@@ -2,12 +2,14 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -24,6 +26,7 @@ use crate::client::plain;
 use crate::config;
 use crate::exit::Failure;
 use crate::socket::Socket;
+use crate::token::{self, Token};
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -46,6 +49,14 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/v1/logs", get(logs))
         .route("/v1/restart", post(restarted))
         .with_state(gateway)
+}
+
+/// The same over HTTP: for whoever reaches it, or for who has a token.
+pub(crate) fn over_http(gateway: Gateway, token: Option<Arc<Token>>) -> Router {
+    match token {
+        None => router(gateway),
+        Some(token) => router(gateway).layer(from_fn_with_state(token, token::ask)),
+    }
 }
 
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.

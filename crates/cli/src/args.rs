@@ -169,9 +169,14 @@ pub(crate) struct Serve {
     pub(crate) listen: Listen,
     #[command(flatten)]
     pub(crate) admin: Admin,
-    /// Serve the admin API under /v1 beside /mcp too, for whoever reaches the address.
+    /// Serve the admin API under /v1 beside /mcp too: for whoever reaches the address, where that is this machine alone;
+    /// else only for who has a token (--admin-token-file).
     #[arg(long)]
     pub(crate) admin_http: bool,
+    /// Serve the admin API over HTTP to those only who send `Authorization: Bearer TOKEN` with a token of this file: one a
+    /// line, as `dateline key` prints them. Read again when it changes, and on SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "admin_http")]
+    pub(crate) admin_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
 }
@@ -191,6 +196,10 @@ pub(crate) struct Listen {
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// A host, such as gateway.example, under which this is reached, beside localhost and the addresses listened on; can be
+    /// repeated.
+    #[arg(long = "allow-host", value_name = "HOST", value_parser = transport::http::host)]
+    pub(crate) allow_hosts: Vec<String>,
     /// An origin, such as https://app.example, whose pages may call from a browser beside this address's own; can be
     /// repeated.
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = transport::http::origin)]

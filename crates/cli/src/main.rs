@@ -8,9 +8,11 @@ mod config;
 mod configure;
 mod exit;
 mod keys;
+mod readers;
 mod revisions;
 mod serve;
 mod socket;
+mod token;
 
 use std::io::IsTerminal as _;
 

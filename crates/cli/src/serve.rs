@@ -16,13 +16,19 @@ use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::exit::Failure;
 use crate::keys::Keyring;
+use crate::readers;
 use crate::socket::Socket;
+use crate::token::Token;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
+    let token = Token::open(args.admin_token_file, &shutdown)?;
+    if args.admin_http && token.is_none() {
+        for_this_machine_alone(&args.listen)?;
+    }
     let gateway = gateway(config.as_ref(), true, keys)?;
     let what = match &config {
         None => "a demo, since nothing is configured,".to_owned(),
@@ -35,7 +41,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         let revisions = Revisions::ALL;
         let listening = Listening::new(gateway.clone(), revisions, &args.listen, &shutdown, &what).await?;
         let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
-        let router = args.admin_http.then(|| admin::router(gateway.clone()));
+        let router = args.admin_http.then(|| admin::over_http(gateway.clone(), token));
         tokio::join!(listening.serve(router), admin).0
     };
     let served = served.await;
@@ -71,6 +77,7 @@ fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway
             config.map(|c| c.path.display().to_string()).unwrap_or_default()
         );
     }
+    warn_of_readers(config.map(|config| config.path.as_path()));
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
@@ -90,6 +97,12 @@ fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway
     Ok(Gateway::start(options, settings, names, keys))
 }
 
+fn warn_of_readers(config: Option<&Path>) {
+    if let Some(warning) = config.and_then(readers::of_configuration) {
+        eprintln!("dateline: warning: {warning}");
+    }
+}
+
 /// Serves the configuration as it changes: on SIGHUP, and when its file was written. An edit that is wrong changes
 /// nothing and is reported.
 async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
@@ -100,6 +113,7 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
                 for warning in &config.warnings {
                     eprintln!("dateline: warning: {}:{warning}", path.display());
                 }
+                warn_of_readers(Some(&path));
                 let applied = gateway.apply(config.options);
                 if applied.started.is_empty() && applied.stopped.is_empty() {
                     continue;
@@ -183,9 +197,24 @@ fn allowed(address: &str, listen: &Listen) -> Result<(), Failure> {
     )))
 }
 
+/// Whether the admin API may be served to whoever reaches the addresses.
+fn for_this_machine_alone(listen: &Listen) -> Result<(), Failure> {
+    let http = listen.listen.iter().filter_map(|place| match Place::read(place) {
+        Place::Http(address) => Some(address),
+        Place::Unix(_) | Place::Tcp(_) => None,
+    });
+    let Some(address) = http.into_iter().find(|address| !is_loopback(address)) else { return Ok(()) };
+    allowed(address, listen)?;
+    Err(Failure::Usage(format!(
+        "other machines would reach the admin API at {address}, and nobody has to log in. Make a token by `dateline key > \
+         FILE && chmod 600 FILE` and add --admin-token-file FILE; or leave out --admin-http: `dateline status` on this \
+         machine does without"
+    )))
+}
+
 /// Endpoints that listen where they were asked to.
 struct Listening {
-    http: Vec<(Bound, HttpOptions)>,
+    http: Vec<Bound>,
     lines: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -210,16 +239,16 @@ impl Listening {
             match Place::read(place) {
                 Place::Http(address) => {
                     allowed(address, listen)?;
-                    let mut options =
-                        HttpOptions { origins: listen.allow_origins.clone(), ..listen.crowd.options() };
-                    if !is_loopback(address) {
-                        options.hosts = None;
-                    }
+                    let options = HttpOptions {
+                        hosts: Some(listen.allow_hosts.clone()),
+                        origins: listen.allow_origins.clone(),
+                        ..listen.crowd.options()
+                    };
                     let http = Http::new(service).revisions(revisions).limits(limits);
-                    let bound = http.options(options.clone()).until(token).bind(address).await;
+                    let bound = http.options(options).until(token).bind(address).await;
                     let bound = bound.map_err(|e| failed(e.to_string()))?;
                     eprintln!("dateline serves {what} at {}", bound.url());
-                    listening.http.push((bound, options));
+                    listening.http.push(bound);
                 }
                 Place::Tcp(address) => {
                     allowed(address, listen)?;
@@ -249,10 +278,7 @@ impl Listening {
 
     /// Serves, with another router beside each HTTP endpoint, behind the same checks.
     async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
-        let http = self.http.into_iter().map(|(bound, options)| {
-            let beside = beside.clone().map(|router| transport::http::guarded(router, options));
-            bound.serve_with(beside.unwrap_or_default())
-        });
+        let http = self.http.into_iter().map(|bound| bound.serve_beside(beside.clone().unwrap_or_default()));
         let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));
         served.map(drop).map_err(|e| Failure::Other(format!("the listener failed: {e}")))
     }

@@ -32,7 +32,7 @@ pub(crate) async fn tcp<F, R>(
     F: Future<Output = ()> + Send + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    let accept = || async {
+    let accept = async move || {
         let (stream, from) = listener.accept().await?;
         // A small answer must not wait for the acknowledgement of another.
         let _ = stream.set_nodelay(true);
@@ -52,18 +52,17 @@ pub(crate) async fn unix<F, R>(
     F: Future<Output = ()> + Send + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    let accept = || async { listener.accept().await.map(|(stream, _)| (stream, None)) };
+    let accept = async move || listener.accept().await.map(|(stream, _)| (stream, None));
     run(accept, shutdown, connections, serve, refuse).await;
 }
 
-async fn run<S, A, F, R>(
-    accept: impl Fn() -> A,
+async fn run<S, F, R>(
+    accept: impl AsyncFn() -> io::Result<(S, Option<IpAddr>)>,
     shutdown: CancellationToken,
     connections: Arc<Connections>,
     serve: impl Fn(S, Arc<Seat>) -> F,
     refuse: impl Fn(S, Full) -> R,
 ) where
-    A: Future<Output = io::Result<(S, Option<IpAddr>)>>,
     F: Future<Output = ()> + Send + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
@@ -108,6 +107,8 @@ async fn run<S, A, F, R>(
             }
         }
     }
+    // The socket closes with what has it: who comes from now on is refused, and not left waiting.
+    drop(accept);
     let rest = async { while open.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(GRACE, rest).await;
 }

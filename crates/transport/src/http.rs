@@ -14,6 +14,7 @@ mod patient;
 mod posted;
 mod respond;
 mod streams;
+mod unread;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -22,17 +23,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode, header};
 use proto::edge::{self, Served};
 use proto::wire::{self, ErrorId, Message, Unreadable};
 use proto::{Principal, Rejection, admit};
-use spec::{Era, Method, Revision, header as name};
+use spec::{Era, Method, Revision, Revisions, header as name};
 use tokio_util::sync::CancellationToken;
 
 pub use crowd::Crowd;
-pub use door::origin;
+pub use door::{host, origin};
 pub use listener::{serve, serve_unix};
 pub use streams::Replay;
 
@@ -45,9 +46,13 @@ use crate::{ARRIVING, CONNECTIONS, SHARE, STALL};
 /// How an endpoint behaves beside the protocol.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Hosts that the `Host` header may name, without port; `None` admits all. Where the endpoint listens on
-    /// loopback this keeps pages of other sites out that point their name at it.
+    /// Hosts that the `Host` header may name, without port, beside `localhost` and the loopback addresses, and beside
+    /// the address that [`Options::listening_on`] knows of; `None` admits all. This keeps pages of other sites out that
+    /// have their name point here.
     pub hosts: Option<Vec<String>>,
+    /// Whether any IP address will do as a `Host`: no page can have one point here. For an endpoint that listens on all
+    /// addresses, of which it does not know all.
+    pub addresses: bool,
     /// Origins whose pages may call beside the endpoint's own, each as [`origin`] reads it.
     pub origins: Vec<String>,
     /// How long a client may take to send a body.
@@ -90,7 +95,8 @@ impl Default for Options {
     /// sessions, an hour of idleness, 32 streams, 64 MiB kept, a second until a client comes back.
     fn default() -> Options {
         Options {
-            hosts: Some(["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec()),
+            hosts: Some(Vec::new()),
+            addresses: false,
             origins: Vec::new(),
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
@@ -145,34 +151,50 @@ pub fn router(
     let kept = streams::Kept::new(options.kept);
     let (sessions, posted) = (Mutex::default(), Mutex::default());
     let app = Arc::new(App { served, options, crowd, kept, sessions, posted, shutdown });
-    let options = Arc::new(app.options.clone());
-    let mut router = Router::new().route(&paths.endpoint, axum::routing::any(endpoint));
+    let door = door::Door::new(app.options.clone());
+    let mut router = Router::new();
+    for path in either(&paths.endpoint) {
+        router = router.route(&path, axum::routing::any(endpoint));
+    }
     if let Some(sse) = paths.sse.as_deref().filter(|_| legacy) {
-        router = router
-            .route(sse, axum::routing::any(posted::stream))
-            .route(&posted::message_path(sse), axum::routing::any(posted::message));
+        for path in either(sse) {
+            router = router.route(&path, axum::routing::any(posted::stream));
+        }
+        for path in either(&posted::message_path(sse)) {
+            router = router.route(&path, axum::routing::any(posted::message));
+        }
     }
     // The last one is the outermost: who is refused at the door learns nothing of what is behind it.
     router
         .with_state(app)
         .route_layer(from_fn_with_state(cors::layer(), cors::answer))
-        .route_layer(from_fn_with_state(options, at_the_door))
+        .route_layer(from_fn_with_state(door, door::stand))
+        .route_layer(from_fn(unread::close))
+}
+
+/// A path with and without a slash at its end: people type both.
+fn either(path: &str) -> Vec<String> {
+    let bare = path.trim_end_matches('/');
+    if bare.is_empty() { vec!["/".to_owned()] } else { vec![bare.to_owned(), format!("{bare}/")] }
 }
 
 /// Another router behind the same checks of `Host` and `Origin`.
 pub fn guarded(router: Router, options: Options) -> Router {
-    router.layer(from_fn_with_state(Arc::new(options), at_the_door))
+    router.layer(from_fn_with_state(door::Door::new(options), door::stand)).layer(from_fn(unread::close))
 }
 
-async fn at_the_door(
-    State(options): State<Arc<Options>>,
-    request: Request<Body>,
-    next: Next,
-) -> Response<Body> {
-    match door::check(request.headers(), &options) {
-        Err(refusal) => refusal.response(),
-        Ok(()) => next.run(request).await,
-    }
+/// Answers, behind the same checks, where there is nothing: says where there is something.
+pub fn elsewhere(paths: &Paths, revisions: Revisions, options: Options) -> Router {
+    let sse = paths.sse.as_ref().filter(|_| revisions.serves(Era::Legacy));
+    let sse = sse.map(|sse| format!(", and HTTP+SSE at {sse}")).unwrap_or_default();
+    let there = format!("this server speaks Streamable HTTP at {}{sse}", paths.endpoint);
+    let answer = move |request: Request<Body>| {
+        let path = door::shown(request.uri().path().as_bytes());
+        let refusal = Refusal::plain(StatusCode::NOT_FOUND, &format!("there is nothing at {path}; {there}"));
+        std::future::ready(refusal.response())
+    };
+    let router = Router::new().fallback(answer).layer(from_fn_with_state(cors::layer(), cors::answer));
+    guarded(router, options)
 }
 
 async fn endpoint(State(app): State<Arc<App>>, request: Request<Body>) -> Response<Body> {

@@ -9,6 +9,7 @@ mod door;
 mod forms;
 mod headers;
 mod held;
+mod hosts;
 mod limits;
 mod posted;
 mod resume;

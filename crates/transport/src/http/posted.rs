@@ -32,7 +32,7 @@ const MESSAGE: &str = "message";
 
 /// Where messages are posted that belong to a stream at this path.
 pub(crate) fn message_path(stream: &str) -> String {
-    let folder = stream.rfind('/').map_or("", |at| &stream[..at]);
+    let folder = stream.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
     format!("{folder}/{MESSAGE}")
 }
 
