@@ -7,6 +7,9 @@
 mod accept;
 pub mod client;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 mod line;
 mod pipe;
