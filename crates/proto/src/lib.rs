@@ -22,6 +22,7 @@ mod rejection;
 mod service;
 pub mod stream;
 pub mod upstream;
+mod wanted;
 mod watch;
 pub mod wire;
 
@@ -34,4 +35,5 @@ pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
+pub use wanted::Wanted;
 pub use watch::Watchers;
