@@ -25,7 +25,9 @@ pub(crate) fn read(input: &[u8]) {
         (Message::Notification { method: one, .. }, Ok(Message::Notification { method: other, .. })) => {
             assert_eq!(one, &other);
         }
-        (Message::Response { id: one, .. }, Ok(Message::Response { id: other, .. })) => assert!(*one == other),
+        (Message::Response { id: one, .. }, Ok(Message::Response { id: other, .. })) => {
+            assert!(*one == other)
+        }
         (_, other) => panic!("in one line it is {other:?}"),
     }
     again(&message, &limits);

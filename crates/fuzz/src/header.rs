@@ -22,7 +22,8 @@ pub(crate) fn read(input: &[u8]) {
             if let Ok(Some(read)) = header::read(&headers, header) {
                 assert_eq!(header::must_equal(&headers, header, &read), Ok(()));
                 // However it was written, we write it so that it is read as the same.
-                let ours = HeaderMap::from_iter([(HeaderName::from_static(name::NAME), header::encode(&read))]);
+                let ours =
+                    HeaderMap::from_iter([(HeaderName::from_static(name::NAME), header::encode(&read))]);
                 assert_eq!(header::read(&ours, name::NAME).expect("readable").as_deref(), Some(&*read));
             }
         }
@@ -32,7 +33,9 @@ pub(crate) fn read(input: &[u8]) {
 
 /// What a schema says is mirrored, a request of ours mirrors, and is let in.
 fn mirrored(schema: &[u8]) {
-    let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::raw::DEPTH) else { return };
+    let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::raw::DEPTH) else {
+        return;
+    };
     let Ok(mirrors) = header::mirrors(&schema) else { return };
     // Any object will do for arguments: the schema itself is one.
     let headers = HeaderMap::from_iter(header::mirrored(&mirrors, Some(&schema)));

@@ -37,7 +37,10 @@ pub const TARGETS: [Target; 8] = [
 /// # Panics
 /// When there is none.
 pub fn target(name: &str) -> fn(&[u8]) {
-    TARGETS.iter().find(|(known, _)| *known == name).map_or_else(|| panic!("no target {name}"), |(_, run)| *run)
+    TARGETS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or_else(|| panic!("no target {name}"), |(_, run)| *run)
 }
 
 /// Splits an input at its first zero byte, for targets that take two.

@@ -81,7 +81,8 @@ fn opened(raw: &Raw) {
 /// An object that is changed and written is the object that serde_json would have after the same changes.
 pub(crate) fn rewrite(input: &[u8]) {
     let (json, name) = crate::halves(input);
-    let (Ok(raw), Ok(name)) = (Raw::parse(Bytes::copy_from_slice(json), DEPTH), std::str::from_utf8(name)) else {
+    let (Ok(raw), Ok(name)) = (Raw::parse(Bytes::copy_from_slice(json), DEPTH), std::str::from_utf8(name))
+    else {
         return;
     };
     let Ok(mut object) = raw.object() else { return };

@@ -14,8 +14,30 @@ const MADE: u32 = 2000;
 
 /// What the formats consist of, to be put anywhere.
 const TOKENS: [&[u8]; 24] = [
-    b"{", b"}", b"[", b"]", b"\"", b"\\", b"\\u0061", b"\\ud800", b":", b",", b"null", b"1e400", b"-0", b"\n", b"\r\n",
-    b"\xef\xbb\xbf", b"\xff", b"\0", b"%2F", b"{a*}", b"{?b,c:3}", b"=?base64?", b"data: ", b"id",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b"\\",
+    b"\\u0061",
+    b"\\ud800",
+    b":",
+    b",",
+    b"null",
+    b"1e400",
+    b"-0",
+    b"\n",
+    b"\r\n",
+    b"\xef\xbb\xbf",
+    b"\xff",
+    b"\0",
+    b"%2F",
+    b"{a*}",
+    b"{?b,c:3}",
+    b"=?base64?",
+    b"data: ",
+    b"id",
 ];
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {

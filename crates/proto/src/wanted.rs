@@ -110,12 +110,14 @@ mod tests {
     #[test]
     fn what_is_watched_or_lies_below_it_is_wanted_and_nothing_else() {
         let all = [
-            "x:/", "x:/a", "x:/a/", "x:/a/b", "x:/ab", "x:/a/b/c", "x:/é", "x:/è/b", "x:/a-", "x:", "", "y:/a", "x:/a/z",
+            "x:/", "x:/a", "x:/a/", "x:/a/b", "x:/ab", "x:/a/b/c", "x:/é", "x:/è/b", "x:/a-", "x:", "",
+            "y:/a", "x:/a/z",
         ];
         for chosen in 0..1u32 << all.len() {
             let watched: Vec<&str> =
                 all.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, uri)| *uri).collect();
-            let filter = Filter { uris: watched.iter().map(|uri| (*uri).into()).collect(), ..Filter::default() };
+            let filter =
+                Filter { uris: watched.iter().map(|uri| (*uri).into()).collect(), ..Filter::default() };
             let wanted = Wanted::of(&filter);
             for uri in all.iter().chain(&["x:/a/b/d", "x:/b", "x:/ê", "x:/è/b/c", "z"]) {
                 let change = Change::Resource((*uri).into());

@@ -242,7 +242,8 @@ mod tests {
             ..Filter::default()
         };
         let mut listeners: Vec<_> = (0..100).map(|n| watchers.watch(of(n))).collect();
-        let mut all = watchers.watch(Filter { uris: vec!["x:/".into(), "x:/7/".into()], ..Filter::default() });
+        let mut all =
+            watchers.watch(Filter { uris: vec!["x:/".into(), "x:/7/".into()], ..Filter::default() });
         for n in 0..100 {
             watchers.tell(&Change::Resource(format!("x:/{n}/7").into()));
             watchers.tell(&Change::Resource(format!("y:/{n}/7").into()));

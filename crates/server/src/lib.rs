@@ -21,6 +21,7 @@ pub mod seal;
 mod shelf;
 mod template;
 mod tool;
+mod unique;
 
 pub use complete::Typed;
 pub use content::{Content, ResourceContents, ToolResult};
