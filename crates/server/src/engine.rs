@@ -1,6 +1,6 @@
 //! The server: a registry of tools, resources and prompts, and the service that answers from it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -617,11 +617,10 @@ impl Server {
                     .sealer
                     .open(&purpose, &request.peer.principal, &state)
                     .map_err(|e| Rejection::Params(format!("requestState is not valid: {e}")))?;
-                for (key, value) in kept {
-                    if !answers.iter().any(|(k, _)| *k == key) {
-                        answers.push((key.into(), Ok(Raw::of(&value))));
-                    }
-                }
+                // The client decided how many there are, in this round and in earlier ones.
+                let again: HashSet<ByteString> = answers.iter().map(|(key, _)| key.clone()).collect();
+                let kept = kept.into_iter().filter(|(key, _)| !again.contains(key.as_str()));
+                answers.extend(kept.map(|(key, value)| (key.into(), Ok(Raw::of(&value)))));
             }
         }
         Ok((Cx::new(self.clone(), request.clone(), arguments, vars, answers), request))

@@ -31,6 +31,11 @@ pub struct Template {
     graph: Graph,
 }
 
+/// A template is at most so long, since its length times that of a URI is the work of matching; longer ones do not occur.
+const LONGEST: usize = 2048;
+/// A URI that is longer matches no template. It has room for the longest path of a file, percent-encoded.
+const LONGEST_URI: usize = 16 << 10;
+
 /// A variable that a URI has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
@@ -54,6 +59,9 @@ impl Template {
     /// # Errors
     /// Says what is wrong with it.
     pub fn new(source: &str) -> Result<Template, String> {
+        if source.len() > LONGEST {
+            return Err(format!("a template has at most {LONGEST} bytes, and this one {}", source.len()));
+        }
         let graph = Graph::new(source).map_err(|why| format!("{source:?}: {why}"))?;
         let start = match graph.nodes.first() {
             Some(Node::Literal { units, opens: None, .. }) => units.clone(),
@@ -85,6 +93,9 @@ impl Template {
         // A URI is not read as a whole where its beginning already is another one.
         let mut begins = unit::units(uri);
         if !self.start.iter().all(|expected| begins.next().is_some_and(|got| got.as_ref() == Ok(expected))) {
+            return None;
+        }
+        if uri.len() > LONGEST_URI {
             return None;
         }
         let units = unit::units(uri).collect::<Result<Vec<Unit>, _>>().ok()?;
