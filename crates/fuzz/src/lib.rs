@@ -14,7 +14,7 @@ mod envelope;
 mod events;
 mod header;
 mod raw;
-mod seal;
+mod sealed;
 mod template;
 
 /// A target: its name, which is that of its folder in the corpus, and what tries one input.
@@ -28,8 +28,8 @@ pub const TARGETS: [Target; 8] = [
     ("events", events::read),
     ("template", template::read),
     ("header", header::read),
-    ("seal", seal::open),
-    ("cursor", seal::round_trip),
+    ("seal", sealed::open),
+    ("cursor", sealed::round_trip),
 ];
 
 /// A target by its name.

@@ -1,6 +1,6 @@
 //! URI templates.
 
-use server::Template;
+use proto::Template;
 
 /// A template that is read says so again, names each variable once, and finds values only for those.
 pub(crate) fn read(input: &[u8]) {

@@ -21,6 +21,7 @@ mod raw;
 mod rejection;
 mod service;
 pub mod stream;
+pub mod template;
 pub mod upstream;
 mod wanted;
 mod watch;
@@ -35,5 +36,6 @@ pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
+pub use template::Template;
 pub use wanted::Wanted;
 pub use watch::Watchers;

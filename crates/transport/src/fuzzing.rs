@@ -28,7 +28,11 @@ pub fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Resul
     let mut heard = Vec::new();
     for piece in pieces {
         let events = reader.feed(piece).map_err(|_| TooLong)?;
-        heard.extend(events.into_iter().map(|event| Heard { kind: event.kind, id: event.id, data: event.data }));
+        heard.extend(events.into_iter().map(|event| Heard {
+            kind: event.kind,
+            id: event.id,
+            data: event.data,
+        }));
     }
     Ok(heard)
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use proto::Principal;
+use seal::{Clock, Key, Keys, Sealer};
 use serde_json::Value;
-use server::seal::{Clock, Key, Keys, Sealer};
 
 struct Fixed;
 
