@@ -31,10 +31,12 @@ pub struct Template {
     graph: Graph,
 }
 
-/// A template is at most so long, since its length times that of a URI is the work of matching; longer ones do not occur.
+/// How long a template may be, in bytes. Its parts times the length of a URI are the work of matching, and who writes the
+/// one need not be who writes the other.
 const LONGEST: usize = 2048;
-/// A URI that is longer matches no template. It has room for the longest path of a file, percent-encoded.
-const LONGEST_URI: usize = 16 << 10;
+/// How many parts times characters are looked at: what makes more matches no template. It has room for a URI of 800 KB and
+/// one variable, or for the longest path of a file and a template of the longest kind.
+const WORK: usize = 8 << 20;
 
 /// A variable that a URI has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,7 +98,7 @@ impl Template {
         if !self.start.iter().all(|expected| begins.next().is_some_and(|got| got.as_ref() == Ok(expected))) {
             return None;
         }
-        if uri.len() > LONGEST_URI {
+        if uri.len().saturating_mul(self.graph.nodes.len()) > WORK {
             return None;
         }
         let units = unit::units(uri).collect::<Result<Vec<Unit>, _>>().ok()?;

@@ -15,24 +15,20 @@ pub struct Heard {
     pub data: Bytes,
 }
 
-/// An event was longer than the limit.
-#[derive(Debug, PartialEq, Eq)]
-pub struct TooLong;
-
-/// The events of a stream that comes in pieces.
-///
-/// # Errors
-/// When one is longer than the limit.
-pub fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Result<Vec<Heard>, TooLong> {
+/// The events of a stream that comes in pieces; `None` stands for one that is longer than the limit.
+pub fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Vec<Option<Heard>> {
     let mut reader = Reader::new(limit);
     let mut heard = Vec::new();
     for piece in pieces {
-        let events = reader.feed(piece).map_err(|_| TooLong)?;
-        heard.extend(events.into_iter().map(|event| Heard {
-            kind: event.kind,
-            id: event.id,
-            data: event.data,
-        }));
+        match reader.feed(piece) {
+            Ok(events) => heard.extend(
+                events.into_iter().map(|event| Some(Heard { kind: event.kind, id: event.id, data: event.data })),
+            ),
+            Err(_) => {
+                heard.push(None);
+                break;
+            }
+        }
     }
-    Ok(heard)
+    heard
 }
