@@ -27,6 +27,7 @@ pub mod sound;
 pub mod stream;
 pub mod template;
 pub mod upstream;
+mod wanted;
 mod watch;
 pub mod wire;
 
@@ -42,4 +43,5 @@ pub use service::{
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
 pub use template::Template;
+pub use wanted::Wanted;
 pub use watch::{MOST_URIS, Watchers};

@@ -409,3 +409,22 @@ fn what_a_client_says_of_itself_is_kept_and_so_is_not_too_long() {
     assert!(open(60_000)[0].get("result").is_some());
     assert_eq!(open(70_000)[0]["error"]["code"], -32602);
 }
+
+/// Parts of what a peer sent are not repeated for each other part: it decides how many of both there are.
+#[test]
+fn a_message_of_many_blocks_weighs_no_more_when_it_is_split() {
+    let blocks: Vec<Value> = (0..1000).map(|n| json!({"type": "text", "text": n.to_string()})).collect();
+    let mut message = json!({"role": "user", "content": blocks});
+    for n in 0..1000 {
+        message[format!("x{n}")] = json!(n);
+    }
+    let sampled = ask(Question::Sample, &json!({"messages": [message], "maxTokens": 1}));
+    let sent = Raw::from(sampled.params.clone()).as_str().len();
+    let params = project::question(&sampled, Revision::parse("2025-06-18").unwrap().rules());
+    let shown = Raw::from(params.clone()).as_str().len();
+    assert!(shown < 3 * sent, "{sent} became {shown}");
+    let messages = params.get("messages").unwrap().array().unwrap();
+    assert_eq!(messages.len(), 1000);
+    assert!(messages.iter().all(|m| m.object().unwrap().string("role").as_deref() == Some("user")));
+    assert_eq!(messages[999].object().unwrap().get("content").unwrap().as_str(), blocks[999].to_string());
+}

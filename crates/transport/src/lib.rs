@@ -8,6 +8,9 @@ mod accept;
 pub mod client;
 mod crowd;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 mod line;
 mod pipe;

@@ -1,7 +1,7 @@
 //! A handshake session, seen from the client: what an upstream asks becomes *input required*, while its call
 //! is held open.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -151,13 +151,14 @@ impl Session {
         let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
         let mut outputs = Vec::new();
         let mut unanswered = Vec::new();
+        let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
         for (name, id) in std::mem::take(&mut call.open) {
-            match answers.responses.iter().find(|(key, _)| *key == name) {
-                Some((_, Ok(result))) => {
+            match sent.get(&name) {
+                Some(Ok(result)) => {
                     let result = project::reply(result, rules);
                     outputs.push(Output::Send(response(&id, "result", &result)));
                 }
-                Some((_, Err(error))) => outputs.push(Output::Send(response(&id, "error", error))),
+                Some(Err(error)) => outputs.push(Output::Send(response(&id, "error", error))),
                 None => unanswered.push((name, id)),
             }
         }
@@ -173,7 +174,7 @@ impl Session {
         match self.running.remove(&key) {
             Some(Running::Call(_)) => vec![cancelled(key, reason)],
             Some(Running::Watch(filter)) => {
-                let others: Vec<_> = self.watched().collect();
+                let others: HashSet<_> = self.watched().collect();
                 let gone: Vec<_> = filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
                 gone.iter()
                     .map(|uri| {
@@ -195,12 +196,12 @@ impl Session {
 
     pub(crate) fn watch(&mut self, key: CallKey, filter: &Filter) -> Option<Outgoing> {
         let can = self.capabilities.has(spec::Capability::ResourcesSubscribe);
-        let watched: Vec<_> = self.watched().collect();
+        let watched: HashSet<_> = self.watched().collect();
         self.running.insert(key, Running::Watch(filter.clone()));
         let mut new: Vec<Bytes> = filter
             .uris
             .iter()
-            .filter(|uri| can && !watched.contains(uri))
+            .filter(|uri| can && !watched.contains(*uri))
             .map(|uri| {
                 let params = Object::new().with("uri", &**uri);
                 wire::request(&self.own(), Method::ResourcesSubscribe.wire(), &params)

@@ -13,6 +13,7 @@ use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
 use crate::service::{Answer, Change, Description, Event, Filter, Peer, Principal, Request};
 use crate::stream::{self, Stream};
+use crate::wanted::Wanted;
 use crate::wire::{self, ErrorId, Id};
 
 /// What is to be done with a request that was let in.
@@ -35,7 +36,7 @@ pub struct Call {
     stream: Stream,
     peer: Arc<Peer>,
     retried: bool,
-    listen: Option<Filter>,
+    listen: Option<Wanted>,
 }
 
 /// Why the server ends a listen.
@@ -94,7 +95,7 @@ impl Call {
             }
             Method::SubscriptionsListen => {
                 let asked = filter(&request.params, &served.limits)?;
-                opened.listen = Some(asked.clone());
+                opened.listen = Some(Wanted::of(&asked));
                 Opening::Listen(asked, peer)
             }
             _ => Opening::Call(Box::new(request)),
@@ -158,7 +159,7 @@ impl Call {
     /// The acknowledgement of a listen, its first message.
     pub fn listening(&mut self, honoured: Filter) -> Bytes {
         let shown = honoured.object();
-        self.listen = Some(honoured);
+        self.listen = Some(Wanted::of(&honoured));
         let params = Object::new()
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, self.id.raw())))
             .with("notifications", Raw::from(shown));
@@ -167,7 +168,7 @@ impl Call {
 
     /// The notification of a change, where this listen asked for it.
     pub fn changed(&self, change: &Change) -> Option<Bytes> {
-        let wanted = self.listen.as_ref().is_some_and(|filter| filter.wants(change));
+        let wanted = self.listen.as_ref().is_some_and(|wanted| wanted.wants(change));
         if wanted { stream::change(change, Some(&self.id.raw()), self.rules()) } else { None }
     }
 
