@@ -1,6 +1,5 @@
 //! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
 
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,6 +13,7 @@ use dateline::seal::{Key, Keys, ProcessKey};
 
 use crate::changes::Changes;
 use crate::exit::Failure;
+use crate::terminal::{self, say};
 
 /// What others than the owner may do with a file.
 const OTHERS: u32 = 0o066;
@@ -69,11 +69,11 @@ async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
                 let mut current = file.keys.write().unwrap_or_else(PoisonError::into_inner);
                 if *current != keys {
                     let count = if keys.len() == 1 { "1 key".into() } else { format!("{} keys", keys.len()) };
-                    eprintln!("dateline: {} was read again: {count}", file.path.display());
+                    say(&format!("dateline: {} was read again: {count}", file.path.display()));
                     *current = keys;
                 }
             }
-            Err(why) => eprintln!("dateline: the changed key file is not used: {why}"),
+            Err(why) => say(&format!("dateline: the changed key file is not used: {why}")),
         }
     }
 }
@@ -127,15 +127,14 @@ fn warn_of_readers(path: &Path) {
     let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
     if std::fs::metadata(path).is_ok_and(open) {
         let path = path.display();
-        eprintln!("dateline: warning: others than its owner can read or write {path}; chmod 600 {path}");
+        say(&format!("dateline: warning: others than its owner can read or write {path}; chmod 600 {path}"));
     }
 }
 
 /// `dateline key`.
 pub(crate) fn print() -> Result<(), Failure> {
     let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
-    writeln!(std::io::stdout(), "{}", general_purpose::STANDARD.encode(key))
-        .map_err(|e| Failure::Other(format!("standard output failed: {e}")))
+    terminal::print(&(general_purpose::STANDARD.encode(key) + "\n"))
 }
 
 #[cfg(test)]

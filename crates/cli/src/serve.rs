@@ -17,6 +17,7 @@ use crate::config::{self, Config};
 use crate::exit::Failure;
 use crate::keys::Keyring;
 use crate::socket::Socket;
+use crate::terminal::say;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
@@ -66,10 +67,10 @@ fn count(servers: usize) -> String {
 /// A gateway over the configured servers, or the demo. `long` says that it runs for itself, and so remembers names.
 fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway, Failure> {
     for warning in config.into_iter().flat_map(|config| &config.warnings) {
-        eprintln!(
+        say(&format!(
             "dateline: warning: {}:{warning}",
             config.map(|c| c.path.display().to_string()).unwrap_or_default()
-        );
+        ));
     }
     let options = match config {
         Some(config) => config.options.clone(),
@@ -98,7 +99,7 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
         match config::from(&path) {
             Ok(config) => {
                 for warning in &config.warnings {
-                    eprintln!("dateline: warning: {}:{warning}", path.display());
+                    say(&format!("dateline: warning: {}:{warning}", path.display()));
                 }
                 let applied = gateway.apply(config.options);
                 if applied.started.is_empty() && applied.stopped.is_empty() {
@@ -106,15 +107,15 @@ async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
                 }
                 let names =
                     |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                eprintln!(
+                say(&format!(
                     "dateline: {} was read again: started {}, stopped {}, {} untouched",
                     path.display(),
                     names(&applied.started),
                     names(&applied.stopped),
                     applied.kept
-                );
+                ));
             }
-            Err(why) => eprintln!("dateline: the changed configuration is not used: {why}"),
+            Err(why) => say(&format!("dateline: the changed configuration is not used: {why}")),
         }
     }
 }
@@ -218,7 +219,7 @@ impl Listening {
                     let http = Http::new(service).revisions(revisions).limits(limits);
                     let bound = http.options(options.clone()).until(token).bind(address).await;
                     let bound = bound.map_err(|e| failed(e.to_string()))?;
-                    eprintln!("dateline serves {what} at {}", bound.url());
+                    say(&format!("dateline serves {what} at {}", bound.url()));
                     listening.http.push((bound, options));
                 }
                 Place::Tcp(address) => {
@@ -226,7 +227,7 @@ impl Listening {
                     let cannot = |e| failed(format!("cannot listen on {address}: {e}"));
                     let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
                     let at = listener.local_addr().map_err(cannot)?;
-                    eprintln!("dateline serves {what} at tcp:{at}");
+                    say(&format!("dateline serves {what} at tcp:{at}"));
                     listening
                         .lines
                         .push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
@@ -236,7 +237,7 @@ impl Listening {
                     let socket = Socket::open(path).await.map_err(|e| cannot(e.to_string()))?;
                     let Socket { listener, file } =
                         socket.ok_or_else(|| cannot("another process listens there".into()))?;
-                    eprintln!("dateline serves {what} at unix:{}", path.display());
+                    say(&format!("dateline serves {what} at unix:{}", path.display()));
                     listening.lines.push(Box::pin(async move {
                         dateline::unix(listener, service, revisions, limits, token).await;
                         drop(file);

@@ -5,6 +5,7 @@
 //! upstream do.
 
 mod catalog;
+mod file;
 mod logs;
 mod name;
 mod options;
@@ -30,6 +31,7 @@ use logs::Logs;
 use name::Known;
 use upstream::Upstream;
 
+pub use file::replace_file;
 pub use logs::Entry;
 pub use options::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
 pub use status::{Report, State};

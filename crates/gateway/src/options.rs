@@ -57,6 +57,8 @@ pub enum Target {
     Remote(Remote),
     /// A service in this process.
     Local(Arc<dyn Service>),
+    /// Nowhere: what was said of it cannot be used, and why. It is shown as down until something else is said.
+    Unusable(String),
 }
 
 impl fmt::Debug for Target {
@@ -66,6 +68,7 @@ impl fmt::Debug for Target {
             Target::Program(program) => write!(f, "Program({})", program.command),
             Target::Remote(remote) => write!(f, "Remote({})", remote.url),
             Target::Local(_) => f.write_str("Local"),
+            Target::Unusable(_) => f.write_str("Unusable"),
         }
     }
 }
@@ -76,6 +79,7 @@ impl PartialEq for Target {
             (Target::Program(a), Target::Program(b)) => a == b,
             (Target::Remote(a), Target::Remote(b)) => a == b,
             (Target::Local(a), Target::Local(b)) => Arc::ptr_eq(a, b),
+            (Target::Unusable(a), Target::Unusable(b)) => a == b,
             _ => false,
         }
     }

@@ -269,6 +269,7 @@ impl Upstream {
         let settings = Settings { era: self.kept().revision.map(Revision::era), ..self.settings.clone() };
         let client = match &self.options.target {
             Target::Local(service) => return Ok(Instance::new(0, Arc::clone(service), None)),
+            Target::Unusable(why) => return Err(why.clone()),
             Target::Program(program) => Client::start(program, settings).await,
             Target::Remote(remote) => Client::connect(remote, settings).await,
         };
@@ -367,6 +368,7 @@ impl Upstream {
                     if client.is_some_and(Client::is_one_stream) { "sse" } else { "http" }
                 }
                 Target::Local(_) => "in process",
+                Target::Unusable(_) => "none",
             },
             revision: kept.revision,
             pids: kept.instances.iter().filter_map(|i| i.client.as_ref()?.pid()).collect(),
@@ -409,6 +411,13 @@ impl Drop for Reserved<'_> {
 
 /// Keeps a server running until it is to go.
 pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
+    if let Target::Unusable(why) = &upstream.options.target {
+        // Only another configuration brings it back. Who read this one has warned of it.
+        upstream.logs.say(&upstream.options.name, &format!("dateline: down: {why}"));
+        upstream.kept().trouble = Some(why.clone());
+        upstream.state.send_replace((State::Down(why.clone()), SystemTime::now()));
+        upstream.retired.cancelled().await;
+    }
     let (mut pause, mut failures) = (PAUSES.0, 0);
     while !upstream.retired.is_cancelled() {
         if upstream.options.pool.min == 0 {
