@@ -37,7 +37,6 @@ impl Failure {
             Failure::Listen(_) => 4,
         }
     }
-}
 
     /// What is said of it on standard error: much of it may be what a server said.
     pub(crate) fn told(&self) -> Option<String> {

@@ -134,6 +134,11 @@ impl Gateway {
         self.upstreams().iter().map(|upstream| upstream.report()).collect()
     }
 
+    /// The file that says what is served.
+    pub fn source(&self) -> Option<PathBuf> {
+        self.0.options.lock().unwrap_or_else(PoisonError::into_inner).source.clone()
+    }
+
     /// What servers said and what happened to them, of one or of all, and what follows.
     pub fn logs(&self, server: Option<&str>) -> (Vec<Entry>, broadcast::Receiver<Entry>) {
         self.0.logs.read(server)

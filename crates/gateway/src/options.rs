@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Options {
     pub servers: Vec<ServerOptions>,
     /// When a server's name is put in front of the names of its tools and prompts.
     pub prefix: Prefix,
+    /// The file that says so, where there is one: it is shown beside the status.
+    pub source: Option<PathBuf>,
 }
 
 /// When a server's name is put in front of the names of its tools and prompts.

@@ -50,7 +50,7 @@ pub enum TransportError {
 }
 
 /// A URL as it may stand in a log: without user, password and query, in which keys are kept.
-fn shown(url: &str) -> String {
+pub fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let start = url[..end].find("://").map_or(0, |at| at + "://".len());
     let (scheme, rest) = url[..end].split_at(start);

@@ -1,16 +1,17 @@
-//! Reads a configuration's text. Comments and trailing commas are fine.
+//! Reads a configuration's text. Comments and trailing commas are fine. One entry that is wrong costs itself only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use gateway::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged as _;
+use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use transport::client::{Program, Remote};
 
+use super::entry::{self, Entry};
+use super::values::{self, Env};
 use crate::exit;
 
 /// Something odd that does not stop the start.
@@ -22,99 +23,161 @@ pub(crate) struct Warning {
     pub(crate) what: String,
 }
 
+/// Something wrong: it stops the start where it concerns all, and costs a server where it concerns that one.
+pub(crate) type Wrong = Warning;
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.line, self.what)
     }
 }
 
-/// Keys that say where the servers are: of most clients, of VS Code, of Zed.
-const SERVERS: &[&str] = &["mcpServers", "servers", "context_servers"];
+impl From<Wrong> for String {
+    fn from(wrong: Wrong) -> String {
+        wrong.to_string()
+    }
+}
+
+/// A server whose entry cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// Its name.
+    pub(crate) name: String,
+    /// What is wrong, and where.
+    pub(crate) wrong: Wrong,
+}
+
+/// What a text says.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// What is to be served; servers whose entries cannot be used are in it as such.
+    pub(crate) options: Options,
+    /// Those servers, and those that are not in it since their name is another one's.
+    pub(crate) broken: Vec<Broken>,
+    /// What is odd.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// A server as another program has it, for a file of ours.
+pub(crate) struct Carried {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its entry, with variables as they are written; or why no file of ours can have it.
+    pub(crate) entry: Result<Entry, String>,
+}
+
+/// Keys that say where the servers are: of most clients, of VS Code and of Zed.
+pub(super) const SERVERS: &[&str] = &["mcpServers", "servers", "context_servers", "mcp.servers"];
+/// The key of settings of VS Code, which have the servers below it, and of opencode, which has them in it.
+pub(super) const NESTED: &str = "mcp";
+/// What else may stand in it: Gemini's.
+const IN_NESTED: &[&str] = &["inputs", "allowed", "excluded", "serverCommand"];
 /// Our own section.
 const OURS: &str = "dateline";
 
 /// Keys beside the servers that other programs use; they mean nothing here.
 const ELSEWHERE: &[&str] =
     &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "scale", "theme"];
-/// Keys of a server that mean something here.
-const OF_A_SERVER: &[&str] = &[
-    "command",
-    "args",
-    "env",
-    "envFile",
-    "cwd",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "headers",
-    "type",
-    "transport",
-    "disabled",
-    "enabled",
-    "includeTools",
-    "excludeTools",
-    "disabledTools",
-];
-/// Keys of a server that other programs use; they mean nothing here.
-const OF_ANOTHERS_SERVER: &[&str] = &[
-    "alwaysAllow",
-    "auth",
-    "authProviderType",
-    "autoApprove",
-    "autoStart",
-    "chat.mcp",
-    "description",
-    "dev",
-    "enabledTools",
-    "gallery",
-    "icon",
-    "iconPath",
-    "managedBy",
-    "name",
-    "note",
-    "oauth",
-    "oauth_scopes",
-    "priority",
-    "sandbox",
-    "sandboxEnabled",
-    "settings",
-    "source",
-    "startup_timeout_sec",
-    "timeout",
-    "tool_timeout_sec",
-    "tools",
-    "trust",
-    "version",
-];
-
-/// Where the environment's variables come from.
-type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// From so many unknown keys on a file is taken for the settings of another program.
+const ANOTHERS: usize = 4;
 
 /// Reads a text.
 ///
 /// # Errors
-/// `LINE: what is wrong`.
-pub(crate) fn read(text: &str, env: Env<'_>) -> Result<(Options, Vec<Warning>), String> {
+/// `LINE: what is wrong`, where nothing of it can be used.
+pub(crate) fn read(text: &str, env: Env<'_>) -> Result<Read, String> {
     let text = text.trim_start_matches('\u{feff}');
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
-    let parsed = parsed.map_err(|e| format!("{}: {}", e.line_display(), e.kind()))?;
-    let mut reader = Reader { text, env, warnings: Vec::new() };
-    let root = match &parsed.value {
-        Some(Value::Object(root)) => root,
-        _ => {
-            return Err(
-                "1: the configuration must be an object: {\"mcpServers\": {NAME: {\"command\": …}}}".into()
-            );
+    let mut reader = Reader { text, env: Some(env), read: Read::default(), disabled: Vec::new() };
+    let parsed = parse(text)?;
+    let root = root(parsed.as_ref())?;
+    let mut ours = None;
+    let mut found = false;
+    reader.beside(root)?;
+    for property in &root.properties {
+        if property.name.as_str() == OURS {
+            ours = Some(property);
         }
-    };
-    let options = reader.root(root)?;
-    Ok((options, reader.warnings))
+        for entries in reader.servers(property)? {
+            found = true;
+            for entry in entries {
+                reader.server(entry);
+            }
+        }
+    }
+    if !found {
+        return Err("1: there are no \"mcpServers\": {\"mcpServers\": {NAME: {\"command\": …}}}".into());
+    }
+    if let Some(ours) = ours {
+        let mut options = std::mem::take(&mut reader.read.options);
+        reader.ours(ours, &mut options)?;
+        reader.read.options = options;
+    }
+    Ok(reader.read)
 }
 
-struct Reader<'a> {
+/// Reads the servers of another program's file, to be carried over into one of ours. `shell` says that it writes
+/// variables as a shell does.
+///
+/// # Errors
+/// `LINE: what is wrong`, where nothing of it can be used.
+pub(crate) fn carry(text: &str, shell: bool) -> Result<Vec<Carried>, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = Reader { text, env: None, read: Read::default(), disabled: Vec::new() };
+    let parsed = parse(text)?;
+    let mut carried = Vec::new();
+    for property in &root(parsed.as_ref())?.properties {
+        for at in reader.servers(property)?.into_iter().flatten() {
+            let entry = entry::read(&mut reader, at).map_err(|wrong| wrong.what);
+            let entry = entry.map(|entry| if shell { braced(entry) } else { entry });
+            let fit = |entry: Entry| match entry.disabled {
+                true => Err("it is disabled there".to_owned()),
+                false => entry.carried().map(|()| entry),
+            };
+            carried.push(Carried { name: at.name.as_str().to_owned(), entry: entry.and_then(fit) });
+        }
+    }
+    Ok(carried)
+}
+
+/// An entry whose variables are written as a shell's.
+fn braced(mut entry: Entry) -> Entry {
+    let values = entry.env.iter_mut().chain(&mut entry.headers).map(|(_, value)| value);
+    for text in values.chain(&mut entry.args).chain(&mut entry.command).chain(&mut entry.url).chain(&mut entry.cwd) {
+        *text = values::braced(text);
+    }
+    entry
+}
+
+fn parse(text: &str) -> Result<Option<Value<'_>>, String> {
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
+    parsed.map(|parsed| parsed.value).map_err(|error| {
+        let hint = match error.kind() {
+            ParseErrorKind::String(_) => {
+                "; a backslash in a text is written twice, as in \"C:\\\\Users\\\\me\", and a text ends on its line"
+            }
+            _ => "",
+        };
+        let kind = error.kind().to_string();
+        let lower = kind.get(..1).unwrap_or_default().to_lowercase() + kind.get(1..).unwrap_or_default();
+        format!("{}: this is no JSON: {lower} at column {}{hint}", error.line_display(), error.column_display())
+    })
+}
+
+fn root<'a, 'b>(value: Option<&'b Value<'a>>) -> Result<&'b Object<'a>, String> {
+    match value {
+        Some(Value::Object(root)) => Ok(root),
+        None => Err("1: it is empty; it must have \"mcpServers\": {\"mcpServers\": {NAME: {\"command\": …}}}".into()),
+        _ => Err("1: the configuration must be an object: {\"mcpServers\": {NAME: {\"command\": …}}}".into()),
+    }
+}
+
+/// Reads what stands at a place of the text.
+pub(super) struct Reader<'a> {
     text: &'a str,
-    env: Env<'a>,
-    warnings: Vec<Warning>,
+    /// Without it variables stay as they are written.
+    env: Option<Env<'a>>,
+    read: Read,
+    disabled: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -122,110 +185,128 @@ impl Reader<'_> {
         self.text[..at.start().min(self.text.len())].matches('\n').count() + 1
     }
 
-    fn wrong(&self, at: &ObjectProp<'_>, why: impl fmt::Display) -> String {
-        format!("{}: {:?} {why}", self.line(at), at.name.as_str())
+    pub(super) fn wrong(&self, at: &ObjectProp<'_>, why: impl fmt::Display) -> Wrong {
+        Wrong { line: self.line(at), what: format!("{:?} {why}", at.name.as_str()) }
     }
 
     fn warn(&mut self, at: &ObjectProp<'_>, what: String) {
         let line = self.line(at);
-        self.warnings.push(Warning { line, what });
+        self.read.warnings.push(Warning { line, what });
     }
 
-    fn unknown(&mut self, at: &ObjectProp<'_>, place: &str, known: &[&[&str]]) {
+    /// Warns of a key; gives what is said of it.
+    pub(super) fn unknown(&mut self, at: &ObjectProp<'_>, place: &str, known: &[&[&str]]) -> String {
         let name = at.name.as_str().to_owned();
-        let nearest = nearest(&name, known);
-        self.warn(at, format!("{name:?} is not known {place}{nearest}; it is ignored"));
+        let said = format!("{name:?} is not known {place}{}", nearest(&name, known));
+        self.warn(at, format!("{said}; it is ignored"));
+        said
     }
 
-    fn root(&mut self, root: &Object<'_>) -> Result<Options, String> {
-        let mut options = Options::default();
-        let mut ours = None;
-        let mut found = false;
-        for property in &root.properties {
-            match property.name.as_str() {
-                name if SERVERS.contains(&name) => {
-                    found = true;
-                    for entry in &self.object(property)?.properties {
-                        if let Some(server) = self.server(entry)? {
-                            if options.servers.iter().any(|other: &ServerOptions| other.name == server.name) {
-                                return Err(
-                                    self.wrong(entry, "stands twice: a server's name must be the only one")
-                                );
-                            }
-                            options.servers.push(server);
-                        }
+    /// Warns of keys that are nobody's beside the servers. Where there are many, the file is another program's.
+    fn beside(&mut self, root: &Object<'_>) -> Result<(), String> {
+        let known: &[&[&str]] = &[SERVERS, &[OURS, NESTED], ELSEWHERE];
+        let unknown = |at: &&ObjectProp<'_>| !known.iter().any(|names| names.contains(&at.name.as_str()));
+        let unknown: Vec<_> = root.properties.iter().filter(unknown).collect();
+        let many = unknown.len() >= ANOTHERS;
+        for at in &unknown {
+            if !many || !nearest(at.name.as_str(), &[SERVERS, &[OURS]]).is_empty() {
+                self.unknown(at, "beside the servers", known);
+            }
+        }
+        if let Some(at) = unknown.first().filter(|_| many) {
+            let what = format!(
+                "{} keys beside the servers are not known, {:?} the first: they are taken for another program's",
+                unknown.len(),
+                at.name.as_str()
+            );
+            self.warn(at, what);
+        }
+        Ok(())
+    }
+
+    /// The entries of servers below a key, where it is one that has servers.
+    fn servers<'a, 'b>(&mut self, at: &'b ObjectProp<'a>) -> Result<Vec<Vec<&'b ObjectProp<'a>>>, Wrong> {
+        let name = at.name.as_str();
+        if SERVERS.contains(&name) {
+            return Ok(vec![self.object(at)?.properties.iter().collect()]);
+        }
+        let (NESTED, Value::Object(nested)) = (name, &at.value) else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        let mut direct = Vec::new();
+        for below in &nested.properties {
+            let is_entry = |object: &Object<'_>| {
+                let has = |key: &&str| object.properties.iter().any(|p| p.name.as_str() == *key);
+                ["command", "url", "type", "enabled", "disabled"].iter().any(|key| has(key))
+            };
+            match (below.name.as_str(), &below.value) {
+                (name, _) if IN_NESTED.contains(&name) => {
+                    if name != "inputs" {
+                        self.warn(below, format!("{name:?} of {NESTED:?} says nothing here: every server is served"));
                     }
                 }
-                OURS => ours = Some(property),
-                name if ELSEWHERE.contains(&name) => {}
-                _ => self.unknown(property, "beside the servers", &[SERVERS, &[OURS], ELSEWHERE]),
+                (name, Value::Object(entries)) if SERVERS.contains(&name) && !is_entry(entries) => {
+                    found.push(entries.properties.iter().collect());
+                }
+                (_, Value::Object(_)) => direct.push(below),
+                _ => drop(self.unknown(below, &format!("in {NESTED:?}"), &[SERVERS])),
             }
         }
-        if !found {
-            return Err("1: there are no \"mcpServers\": {\"mcpServers\": {NAME: {\"command\": …}}}".into());
+        if !direct.is_empty() {
+            found.push(direct);
         }
-        if let Some(ours) = ours {
-            self.ours(ours, &mut options)?;
-        }
-        Ok(options)
+        Ok(found)
     }
 
-    /// One server; `None` where it is disabled.
-    fn server(&mut self, at: &ObjectProp<'_>) -> Result<Option<ServerOptions>, String> {
+    /// Reads one server. One that is disabled is left out, one that cannot be used has its reason in its place.
+    fn server(&mut self, at: &ObjectProp<'_>) {
         let name = at.name.as_str().to_owned();
-        let entry = self.object(at)?;
-        let mut read = Entry::default();
-        for property in &entry.properties {
-            match property.name.as_str() {
-                "command" => match &property.value {
-                    // Zed's older form has the program and its arguments in it.
-                    Value::Object(command) => {
-                        for property in &command.properties {
-                            match property.name.as_str() {
-                                "path" => read.command = Some(self.text(property)?),
-                                "args" => read.args = self.texts(property)?,
-                                "env" => read.env.extend(self.map(property)?),
-                                _ => self.unknown(property, "in a command", &[&["path", "args", "env"]]),
-                            }
-                        }
-                    }
-                    _ => read.command = Some(self.text(property)?),
-                },
-                "args" => read.args = self.texts(property)?,
-                "env" => read.env.extend(self.map(property)?),
-                "envFile" => read.env_file = Some(self.text(property)?),
-                "cwd" => read.cwd = Some(self.text(property)?),
-                "url" | "serverUrl" | "httpUrl" => read.url = Some(self.text(property)?),
-                "headers" => read.headers = self.map(property)?,
-                "type" | "transport" => read.sse = self.transport(property)?,
-                "disabled" => read.disabled = self.flag(property)?,
-                "enabled" => read.disabled = !self.flag(property)?,
-                "includeTools" => read.allow = self.texts(property)?,
-                "excludeTools" | "disabledTools" => read.deny = self.texts(property)?,
-                name if OF_ANOTHERS_SERVER.contains(&name) => {}
-                _ => self.unknown(property, "in a server", &[OF_A_SERVER, OF_ANOTHERS_SERVER]),
+        let read = entry::read(self, at).and_then(|entry| {
+            if entry.disabled {
+                return Ok(None);
             }
-        }
-        if read.disabled {
-            return Ok(None);
-        }
-        let target = read.target(&name).map_err(|why| self.wrong(at, why))?;
-        let patterns = |names: Vec<String>| names.iter().map(|name| Pattern::new(name)).collect();
-        let (allow, deny) = (patterns(read.allow), patterns(read.deny));
-        Ok(Some(ServerOptions { allow, deny, ..ServerOptions::new(&name, target) }))
+            let env: Env<'_> = self.env.unwrap_or(&|_| None);
+            self.literal_dollars(at, &entry);
+            entry.server(&name, env).map(Some).map_err(|why| self.wrong(at, why))
+        });
+        let twice = self.read.options.servers.iter().any(|other| other.name == name);
+        let server = match read {
+            Ok(None) => return self.disabled.push(name),
+            _ if twice => {
+                let wrong = self.wrong(at, "stands twice: the first one counts, and this one needs another name");
+                return self.read.broken.push(Broken { name, wrong });
+            }
+            Ok(Some((server, odd))) => {
+                for what in odd {
+                    self.warn(at, format!("{what}; it is ignored"));
+                }
+                server
+            }
+            Err(wrong) => self.unusable(&name, wrong),
+        };
+        self.read.options.servers.push(server);
     }
 
-    /// Whether the transport is HTTP+SSE; the others are told by what else stands in the entry.
-    fn transport(&self, at: &ObjectProp<'_>) -> Result<bool, String> {
-        match self.text(at)?.to_ascii_lowercase().as_str() {
-            "stdio" | "http" | "streamable-http" | "streamablehttp" | "streamable_http" => Ok(false),
-            "sse" => Ok(true),
-            other => Err(self.wrong(at, format!("is {other:?}; it is one of stdio, http and sse"))),
+    /// A server whose entry is wrong.
+    fn unusable(&mut self, name: &str, wrong: Wrong) -> ServerOptions {
+        let why = format!("its configuration cannot be used: {} (line {})", wrong.what, wrong.line);
+        self.read.broken.push(Broken { name: name.to_owned(), wrong });
+        ServerOptions::new(name, Target::Unusable(why))
+    }
+
+    /// Warns of variables in the form of a shell, which stay as they are written.
+    fn literal_dollars(&mut self, at: &ObjectProp<'_>, entry: &Entry) {
+        let odd = entry.env.iter().chain(&entry.headers).find_map(|(name, value)| {
+            let rest = value.strip_prefix('$')?;
+            let name_of_one = values::braced(value) == format!("${{{rest}}}");
+            name_of_one.then(|| (name.clone(), rest.to_owned()))
+        });
+        if let Some((name, rest)) = odd {
+            self.warn(at, format!("{name:?} is ${rest} to the letter; for the variable write ${{{rest}}}"));
         }
     }
 
     /// Our own section. Here an unknown key stops the start: it is a wish that would not be heard.
-    fn ours(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), String> {
+    fn ours(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), Wrong> {
         for property in &self.object(at)?.properties {
             match property.name.as_str() {
                 "prefix" => {
@@ -246,8 +327,13 @@ impl Reader<'_> {
                         let name = entry.name.as_str();
                         let configured = options.servers.iter_mut().find(|server| server.name == name);
                         match configured {
-                            Some(server) => self.own_server(entry, server)?,
-                            // It may be one that is disabled.
+                            // A wish that would not be heard, such as what to hide, costs the server it is of.
+                            Some(server) => {
+                                if let Err(wrong) = self.own_server(entry, server) {
+                                    *server = self.unusable(name, wrong);
+                                }
+                            }
+                            None if self.disabled.iter().any(|disabled| disabled == name) => {}
                             None => self.warn(entry, format!("there is no server {name:?} to say this of")),
                         }
                     }
@@ -263,7 +349,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn own_server(&self, at: &ObjectProp<'_>, server: &mut ServerOptions) -> Result<(), String> {
+    fn own_server(&self, at: &ObjectProp<'_>, server: &mut ServerOptions) -> Result<(), Wrong> {
         let patterns = |names: Vec<String>| names.iter().map(|name| Pattern::new(name)).collect::<Vec<_>>();
         for property in &self.object(at)?.properties {
             match property.name.as_str() {
@@ -283,7 +369,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn overrides(&self, at: &ObjectProp<'_>) -> Result<BTreeMap<String, Override>, String> {
+    fn overrides(&self, at: &ObjectProp<'_>) -> Result<BTreeMap<String, Override>, Wrong> {
         let mut overrides = BTreeMap::new();
         for tool in &self.object(at)?.properties {
             let mut said = Override::default();
@@ -302,7 +388,7 @@ impl Reader<'_> {
         Ok(overrides)
     }
 
-    fn pool(&self, at: &ObjectProp<'_>) -> Result<Pool, String> {
+    fn pool(&self, at: &ObjectProp<'_>) -> Result<Pool, Wrong> {
         let mut pool = Pool::default();
         for property in &self.object(at)?.properties {
             let number = |least, most| self.number(property, least, most);
@@ -323,45 +409,119 @@ impl Reader<'_> {
         Ok(pool)
     }
 
-    fn object<'a, 'b>(&self, at: &'b ObjectProp<'a>) -> Result<&'b Object<'a>, String> {
+    pub(super) fn object<'a, 'b>(&self, at: &'b ObjectProp<'a>) -> Result<&'b Object<'a>, Wrong> {
         match &at.value {
             Value::Object(object) => Ok(object),
             _ => Err(self.wrong(at, "must be an object")),
         }
     }
 
-    fn text(&self, at: &ObjectProp<'_>) -> Result<String, String> {
+    /// A text, with the environment in it.
+    pub(super) fn text(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
+        self.expand(at, &self.plain(at)?)
+    }
+
+    /// A text as it is written.
+    pub(super) fn plain(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
         match &at.value {
-            Value::StringLit(text) => expand(&text.value, self.env).map_err(|why| self.wrong(at, why)),
+            Value::StringLit(text) => {
+                self.escapes(at, text.range.start, text.range.end)?;
+                Ok(text.value.clone().into_owned())
+            }
             _ => Err(self.wrong(at, "must be a text")),
         }
     }
 
-    fn texts(&self, at: &ObjectProp<'_>) -> Result<Vec<String>, String> {
+    /// The path of a file or folder.
+    pub(super) fn path(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
+        let path = self.text(at)?;
+        if path.contains(['\t', '\n', '\r', '\u{8}', '\u{c}']) {
+            return Err(self.wrong(at, "has a control character in it; a backslash is written twice, as in \"C:\\\\new\""));
+        }
+        Ok(self.at_home(path))
+    }
+
+    /// A path whose `~/` is the user's home, unless it is carried over as it is written.
+    pub(super) fn at_home(&self, path: String) -> String {
+        match self.env {
+            Some(env) => values::at_home(path, env),
+            None => path,
+        }
+    }
+
+    /// Puts the environment into a text.
+    pub(super) fn expand(&self, at: &ObjectProp<'_>, text: &str) -> Result<String, Wrong> {
+        let expanded = match self.env {
+            Some(env) => values::expand(text, env),
+            None => values::carry(text),
+        };
+        expanded.map_err(|why| self.wrong(at, why))
+    }
+
+    /// A text, or a number or word of JSON, which programs are given as text.
+    fn as_text(&self, at: &ObjectProp<'_>, value: &Value<'_>) -> Result<Option<String>, Wrong> {
+        match value {
+            Value::StringLit(text) => {
+                self.escapes(at, text.range.start, text.range.end)?;
+                self.expand(at, &text.value).map(Some)
+            }
+            Value::NumberLit(number) => Ok(Some(number.value.to_owned())),
+            Value::BooleanLit(word) => Ok(Some(word.value.to_string())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Refuses escapes that JSON does not have: they would vanish from a Windows path without a word.
+    fn escapes(&self, at: &ObjectProp<'_>, start: usize, end: usize) -> Result<(), Wrong> {
+        let mut written = self.text.get(start..end).unwrap_or_default().chars();
+        while let Some(c) = written.next() {
+            if c == '\\' && written.next().is_some_and(|c| !"\\\"'/bfnrtu\n".contains(c)) {
+                return Err(self.wrong(at, "has a single backslash; it is written twice, as in \"C:\\\\Users\\\\me\""));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn texts(&self, at: &ObjectProp<'_>) -> Result<Vec<String>, Wrong> {
         let Value::Array(array) = &at.value else { return Err(self.wrong(at, "must be an array of texts")) };
-        let text = |value: &Value<'_>| match value {
-            Value::StringLit(text) => expand(&text.value, self.env).map_err(|why| self.wrong(at, why)),
-            _ => Err(self.wrong(at, "must hold texts only")),
+        let text = |value| {
+            self.as_text(at, value)?.ok_or_else(|| self.wrong(at, "must hold texts, numbers, true or false only"))
         };
         array.elements.iter().map(text).collect()
     }
 
-    fn map(&self, at: &ObjectProp<'_>) -> Result<Vec<(String, String)>, String> {
-        let entries = self.object(at)?.properties.iter();
-        entries
-            .filter(|entry| !matches!(entry.value, Value::NullKeyword(_)))
-            .map(|entry| Ok((entry.name.as_str().to_owned(), self.text(entry)?)))
-            .collect()
+    /// Names of variables: texts, or objects that have one as their name.
+    pub(super) fn names(&self, at: &ObjectProp<'_>) -> Result<Vec<String>, Wrong> {
+        let Value::Array(array) = &at.value else { return Err(self.wrong(at, "must be an array of names")) };
+        let name = |value: &Value<'_>| {
+            let name = match value {
+                Value::Object(object) => object.properties.iter().find(|p| p.name.as_str() == "name").map(|p| &p.value),
+                value => Some(value),
+            };
+            let name = name.and_then(Value::as_string_lit).map(|name| name.value.clone().into_owned());
+            name.ok_or_else(|| self.wrong(at, "must hold names of variables only"))
+        };
+        array.elements.iter().map(name).collect()
     }
 
-    fn flag(&self, at: &ObjectProp<'_>) -> Result<bool, String> {
+    pub(super) fn map(&self, at: &ObjectProp<'_>) -> Result<Vec<(String, String)>, Wrong> {
+        let entries = self.object(at)?.properties.iter();
+        let entry = |entry: &ObjectProp<'_>| {
+            let value = self.as_text(entry, &entry.value)?;
+            let value = value.ok_or_else(|| self.wrong(entry, "must be a text, a number, true or false"))?;
+            Ok((entry.name.as_str().to_owned(), value))
+        };
+        entries.filter(|entry| !matches!(entry.value, Value::NullKeyword(_))).map(entry).collect()
+    }
+
+    pub(super) fn flag(&self, at: &ObjectProp<'_>) -> Result<bool, Wrong> {
         match &at.value {
             Value::BooleanLit(flag) => Ok(flag.value),
             _ => Err(self.wrong(at, "must be true or false")),
         }
     }
 
-    fn number(&self, at: &ObjectProp<'_>, least: u64, most: u64) -> Result<u64, String> {
+    fn number(&self, at: &ObjectProp<'_>, least: u64, most: u64) -> Result<u64, Wrong> {
         let number = match &at.value {
             Value::NumberLit(number) => number.value.parse().ok(),
             _ => None,
@@ -370,103 +530,6 @@ impl Reader<'_> {
             .filter(|n| (least..=most).contains(n))
             .ok_or_else(|| self.wrong(at, format!("must be a whole number from {least} to {most}")))
     }
-}
-
-/// What stands in a server's entry.
-#[derive(Default)]
-struct Entry {
-    command: Option<String>,
-    args: Vec<String>,
-    env: Vec<(String, String)>,
-    env_file: Option<String>,
-    cwd: Option<String>,
-    url: Option<String>,
-    headers: Vec<(String, String)>,
-    sse: bool,
-    disabled: bool,
-    allow: Vec<String>,
-    deny: Vec<String>,
-}
-
-impl Entry {
-    fn target(&mut self, name: &str) -> Result<Target, String> {
-        match (self.command.take(), self.url.take()) {
-            (Some(_), Some(_)) => {
-                Err("has both a \"command\" and a \"url\"; it can be only one of them".into())
-            }
-            (None, None) => Err("has neither a \"command\" nor a \"url\"".into()),
-            (None, Some(url)) => {
-                let headers = std::mem::take(&mut self.headers);
-                Ok(Target::Remote(Remote { url, headers, sse: self.sse }))
-            }
-            (Some(command), None) => {
-                let mut env: HashMap<String, String> = match &self.env_file {
-                    Some(file) => env_file(file)?,
-                    None => HashMap::new(),
-                };
-                env.extend(std::mem::take(&mut self.env));
-                let (args, cwd) = (std::mem::take(&mut self.args), self.cwd.take().map(PathBuf::from));
-                Ok(Target::Program(Program { name: name.to_owned(), command, args, env, cwd }))
-            }
-        }
-    }
-}
-
-/// Reads a file of `NAME=value` lines.
-fn env_file(path: &str) -> Result<HashMap<String, String>, String> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| format!("has an \"envFile\" that cannot be read: {e}"))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let entry = |line: &str| {
-        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-        let value = value.trim();
-        let bare = ['"', '\''].iter().find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q));
-        Some((name.trim().to_owned(), bare.unwrap_or(value).to_owned()))
-    };
-    Ok(lines.filter_map(entry).collect())
-}
-
-/// Puts the environment into a text: `${NAME}`, `${NAME:-default}`, and `${env:NAME}` as editors write it.
-fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        out.push_str(&rest[..at]);
-        let Some(end) = rest[at..].find('}') else { break };
-        let inside = &rest[at + 2..at + end];
-        rest = &rest[at + end + 1..];
-        let (name, default) = match inside.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match name {
-            "userHome" => out.push_str(&env("HOME").unwrap_or_default()),
-            _ if name.starts_with("input:") => {
-                return Err(format!(
-                    "asks for ${{{inside}}}, which only an editor can ask for; write ${{NAME}} and set NAME in the environment"
-                ));
-            }
-            // What is none of ours is somebody else's, such as a shell's.
-            _ if name.is_empty() || !name.chars().all(plain) => {
-                out.push_str("${");
-                out.push_str(inside);
-                out.push('}');
-            }
-            _ => match (env(name).filter(|value| !value.is_empty() || default.is_none()), default) {
-                (Some(value), _) => out.push_str(&value),
-                (None, Some(default)) => out.push_str(default),
-                (None, None) => {
-                    return Err(format!(
-                        "needs ${{{name}}}, which is not set in the environment; set it, or write ${{{name}:-default}}"
-                    ));
-                }
-            },
-        }
-    }
-    out.push_str(rest);
-    Ok(out)
 }
 
 /// The known name that is meant, as the end of a sentence; empty where none is near.
