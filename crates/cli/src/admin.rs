@@ -173,8 +173,9 @@ async fn whole(
     while let Some(chunk) = body.next().await {
         text.extend_from_slice(&chunk.map_err(Failure::Reach)?);
     }
-    serde_json::from_slice(&text)
-        .map_err(|_| Failure::Answer("what answers at the admin socket is no dateline: it sends no JSON".into()))
+    serde_json::from_slice(&text).map_err(|_| {
+        Failure::Answer("what answers at the admin socket is no dateline: it sends no JSON".into())
+    })
 }
 
 /// How the running dateline is, as its admin API says.
@@ -244,7 +245,8 @@ pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> 
     match (status, &args.server) {
         (StatusCode::NOT_FOUND, Some(server)) => {
             let known = whole(body).await?;
-            let names: Vec<&str> = known["servers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names: Vec<&str> =
+                known["servers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let meant = exit::meant(server, names.iter().copied());
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(Failure::Usage(format!(

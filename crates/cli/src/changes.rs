@@ -49,8 +49,7 @@ impl Changes {
             }
         });
         let folders = BTreeSet::new();
-        let mut changes =
-            Changes { path: path.to_owned(), hangup, written, names, watcher: None, folders };
+        let mut changes = Changes { path: path.to_owned(), hangup, written, names, watcher: None, folders };
         let aimed = watcher.and_then(|watcher| {
             changes.watcher = Some(watcher);
             changes.aim()

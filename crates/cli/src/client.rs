@@ -151,7 +151,9 @@ fn arguments(words: &[String], schema: &Value) -> Result<Value, Failure> {
             ))
         })?;
         if arguments.contains_key(key) {
-            return Err(Failure::Usage(format!("{key:?} is given twice; for several values write {key}=[…]")));
+            return Err(Failure::Usage(format!(
+                "{key:?} is given twice; for several values write {key}=[…]"
+            )));
         }
         let value = argument(text, &schema["properties"][key]["type"]).map_err(|why| {
             Failure::Usage(format!("the value of {key:?} begins as JSON and is none: {why}; for a text write it in quotes, {key}='\"…\"'"))
@@ -164,7 +166,8 @@ fn arguments(words: &[String], schema: &Value) -> Result<Value, Failure> {
 /// Reads a value, as the types of its schema have it.
 fn argument(text: &str, types: &Value) -> Result<Value, String> {
     let one = std::slice::from_ref(types);
-    let types: Vec<&str> = types.as_array().map_or(one, Vec::as_slice).iter().filter_map(Value::as_str).collect();
+    let types: Vec<&str> =
+        types.as_array().map_or(one, Vec::as_slice).iter().filter_map(Value::as_str).collect();
     if types.contains(&"string") && types.iter().all(|of| matches!(*of, "string" | "null")) {
         return Ok(if types.len() > 1 && text == "null" { Value::Null } else { Value::from(text) });
     }
@@ -204,7 +207,9 @@ fn show(result: &Object, as_json: bool) -> Result<(), Failure> {
         }
     };
     match failed {
-        true if text.trim().is_empty() => Err(Failure::Answer("the tool reports an error, and not which".into())),
+        true if text.trim().is_empty() => {
+            Err(Failure::Answer("the tool reports an error, and not which".into()))
+        }
         true => Err(Failure::Tool(text)),
         false => print(&(text.trim_end_matches('\n').to_owned() + "\n")),
     }
@@ -349,7 +354,10 @@ mod tests {
             (&["{\"a\":"], "it breaks off at its end"),
         ] {
             let why = arguments(&words(typed), &schema).unwrap_err().told().unwrap();
-            assert!(why.contains(told) && !why.contains("EOF") && !why.contains(" line "), "{typed:?}: {why}");
+            assert!(
+                why.contains(told) && !why.contains("EOF") && !why.contains(" line "),
+                "{typed:?}: {why}"
+            );
         }
         let read = arguments(&words(&["s=[1,", "n=42", "t=12:30", "u=a b"]), &schema).unwrap();
         assert_eq!(read, json!({"s": "[1,", "n": "42", "t": "12:30", "u": "a b"}));

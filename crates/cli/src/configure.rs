@@ -43,9 +43,8 @@ pub(crate) fn check(file: Option<PathBuf>, as_json: bool) -> Result<(), Failure>
         let warnings: Vec<_> =
             config.warnings.iter().map(|w| json!({"line": w.line, "what": w.what})).collect();
         let broken = config.broken.iter();
-        let broken: Vec<_> = broken
-            .map(|b| json!({"name": b.name, "line": b.wrong.line, "what": b.wrong.what}))
-            .collect();
+        let broken: Vec<_> =
+            broken.map(|b| json!({"name": b.name, "line": b.wrong.line, "what": b.wrong.what})).collect();
         let servers: Vec<_> = fine(servers)
             .map(|s| json!({"name": s.name, "target": target(s), "doubts": config::doubts(s)}))
             .collect();
@@ -116,7 +115,11 @@ pub(crate) async fn import(args: Import, as_json: bool) -> Result<(), Failure> {
         let name = words::line(&server.name);
         match entry {
             Err(why) => {
-                shown += &format!("  - {name} of {}: left out, since {}\n", server.client, words::line(&because(&why)));
+                shown += &format!(
+                    "  - {name} of {}: left out, since {}\n",
+                    server.client,
+                    words::line(&because(&why))
+                );
             }
             Ok(entry) => {
                 let (what, file) = (words::line(&entry.place()), server.path.display());
@@ -192,13 +195,17 @@ pub(crate) async fn add(args: Add) -> Result<(), Failure> {
     }
     let entry = match (args.url, args.command.split_first()) {
         (Some(_), _) if !args.env.is_empty() => {
-            return Err(Failure::Usage("--env is for a command; what a URL is sent is said by --header".into()));
+            return Err(Failure::Usage(
+                "--env is for a command; what a URL is sent is said by --header".into(),
+            ));
         }
         (Some(url), _) => {
             Entry { url: Some(url), headers: pairs(&args.headers, &['=', ':'])?, ..Entry::default() }
         }
         (None, Some(_)) if !args.headers.is_empty() => {
-            return Err(Failure::Usage("--header is for a URL; what a command is given is said by --env".into()));
+            return Err(Failure::Usage(
+                "--header is for a URL; what a command is given is said by --env".into(),
+            ));
         }
         (None, Some((command, rest))) => Entry {
             command: Some(command.clone()),

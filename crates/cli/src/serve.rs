@@ -96,12 +96,7 @@ fn complain(config: &Config) {
 
 /// Serves the configuration as it changes: on SIGHUP, and when its file was written, appears or goes. An edit that is
 /// wrong as a whole changes nothing and is reported; nor does a file that goes.
-fn follow(
-    configured: &Configured,
-    config: Option<Config>,
-    gateway: &Gateway,
-    shutdown: &CancellationToken,
-) {
+fn follow(configured: &Configured, config: Option<Config>, gateway: &Gateway, shutdown: &CancellationToken) {
     let Some((path, _)) = config::place(configured) else { return };
     let (gateway, shutdown) = (gateway.clone(), shutdown.clone());
     tokio::spawn(async move {

@@ -79,7 +79,7 @@ impl Drop for LastWords {
 static STDERR: LazyLock<&'static Stderr> = LazyLock::new(|| {
     let stderr: &Stderr = Box::leak(Box::default());
     // Without a thread all is lost, and nothing waits.
-    let _ = std::thread::Builder::new().name("stderr".into()).spawn(|| stderr.write());
+    let _ = std::thread::Builder::new().name("stderr".into()).spawn(|| stderr.write(write_all));
     stderr
 });
 
@@ -138,7 +138,7 @@ impl Stderr {
     }
 
     /// Writes what comes, for ever.
-    fn write(&self) {
+    fn write(&self, write: impl Fn(&[u8]) -> io::Result<()>) {
         let mut waiting = self.lock();
         loop {
             let Some(line) = waiting.lines.pop_front() else {
@@ -148,7 +148,7 @@ impl Stderr {
             waiting.weight -= line.weight();
             waiting.writing = true;
             drop(waiting);
-            let written = write_all(&line.bytes);
+            let written = write(&line.bytes);
             waiting = self.lock();
             waiting.writing = false;
             if written.is_err() {
@@ -183,4 +183,59 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// How many lines come out of what was written, and how many are said to be lost.
+    fn counted(written: &[u8]) -> (u64, u64) {
+        let text = String::from_utf8_lossy(written);
+        let lost = |line: &str| line.strip_prefix("dateline: ")?.split_once(" line")?.0.parse::<u64>().ok();
+        let lost: u64 = text.lines().filter_map(lost).sum();
+        (text.lines().filter(|line| line.starts_with("said ")).count() as u64, lost)
+    }
+
+    #[test]
+    fn who_says_something_waits_for_nobody_and_what_is_lost_is_counted() {
+        let stderr: &Stderr = Box::leak(Box::default());
+        let (read, reads) = mpsc::channel::<bool>();
+        let (written, writes) = mpsc::channel();
+        let reads = Mutex::new(reads);
+        std::thread::spawn(move || {
+            stderr.write(|bytes| {
+                // Nobody reads until the test does; then it may be that nothing can be written, as on a full disk.
+                let fine = reads.lock().unwrap().recv().unwrap_or(true);
+                written.send(if fine { bytes.to_vec() } else { Vec::new() }).unwrap();
+                if fine { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+            });
+        });
+        let said = 100_000;
+        for n in 0..said {
+            stderr.push(format!("said {n}\n").into_bytes());
+        }
+        assert!(stderr.lock().weight <= WAITING);
+        // It does not hold up the end either.
+        stderr.settle();
+        for _ in 0..10 {
+            read.send(false).unwrap();
+            writes.recv().unwrap();
+        }
+        drop(read);
+        let mut all = Vec::new();
+        while counted(&all).0 + counted(&all).1 < said {
+            all.extend(writes.recv_timeout(Duration::from_secs(20)).unwrap());
+        }
+        let (came, lost) = counted(&all);
+        assert_eq!(came + lost, said);
+        assert!(came > 1000 && lost > 10, "{came} came, {lost} were lost");
+        assert!(String::from_utf8_lossy(&all).lines().last().unwrap().contains("lines were lost here"));
+        // What comes later is written as ever.
+        stderr.push(b"said again\n".to_vec());
+        stderr.settle();
+        assert_eq!(writes.recv().unwrap(), b"said again\n");
+    }
 }

@@ -97,10 +97,7 @@ fn places(root: &CstObject) -> Vec<CstObject> {
     places
 }
 
-fn change(
-    path: &Path,
-    change: impl FnOnce(&CstObject) -> Result<(), String>,
-) -> Result<(), String> {
+fn change(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), String>) -> Result<(), String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

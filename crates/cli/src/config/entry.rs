@@ -7,7 +7,7 @@ use gateway::{Pattern, ServerOptions, Target};
 use jsonc_parser::ast::{ObjectProp, Value};
 use transport::client::{Program, Remote};
 
-use super::read::{Reader, Wrong};
+use super::reader::{Reader, Wrong};
 use super::values::{self, Env};
 
 /// Keys that mean something here.
@@ -246,7 +246,8 @@ impl Entry {
         let own = self.env_vars.into_iter().filter_map(|name| Some((name.clone(), env(&name)?)));
         let mut variables: HashMap<String, String> = own.collect();
         if let Some(file) = &self.env_file {
-            let (said, lines) = values::env_file(file).map_err(|why| format!("has an \"envFile\" that {why}"))?;
+            let (said, lines) =
+                values::env_file(file).map_err(|why| format!("has an \"envFile\" that {why}"))?;
             odd.extend(lines.into_iter().map(|line| format!("line {line} of {file:?} is no NAME=value")));
             variables.extend(said);
         }
@@ -287,7 +288,10 @@ fn transport(reader: &Reader<'_>, at: &ObjectProp<'_>) -> Result<bool, Wrong> {
         "sse" => Ok(true),
         _ => Err(reader.wrong(
             at,
-            format!("is {:?}; it is one of stdio (or local), http (or streamable-http, remote) and sse", reader.plain(at)?),
+            format!(
+                "is {:?}; it is one of stdio (or local), http (or streamable-http, remote) and sse",
+                reader.plain(at)?
+            ),
         )),
     }
 }

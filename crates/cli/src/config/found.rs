@@ -192,10 +192,16 @@ mod tests {
         assert!(headers.iter().all(|header| far.headers.contains(header)), "{:?}", far.headers);
         assert_eq!(far.deny, ["rm"]);
         let near = of("near").unwrap();
-        assert_eq!((near.env_vars, near.args), (vec!["P".to_owned(), "Q".into()], vec!["1".to_owned(), "true".into()]));
+        assert_eq!(
+            (near.env_vars, near.args),
+            (vec!["P".to_owned(), "Q".into()], vec!["1".to_owned(), "true".into()])
+        );
         assert_eq!(near.cwd.as_deref(), Some("/w"));
         let gemini = of("g").unwrap();
-        assert_eq!((gemini.env, gemini.args), (vec![pair("K", "${KEY}"), pair("L", "a${L}")], vec!["$5".to_owned()]));
+        assert_eq!(
+            (gemini.env, gemini.args),
+            (vec![pair("K", "${KEY}"), pair("L", "a${L}")], vec!["$5".to_owned()])
+        );
         assert_eq!(of("own").unwrap().command.as_deref(), Some("z"));
     }
 }

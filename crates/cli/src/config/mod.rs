@@ -4,6 +4,7 @@ mod edit;
 mod entry;
 mod found;
 mod read;
+mod reader;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::exit::Failure;
 pub(crate) use edit::{add, remove, text_of};
 pub(crate) use entry::Entry;
 pub(crate) use found::on_this_machine;
-pub(crate) use read::{Broken, Warning, read};
+pub(crate) use read::read;
+pub(crate) use reader::{Broken, Warning};
 pub(crate) use values::{meant_url, without_path};
 
 /// A configuration that was read.
@@ -36,7 +38,9 @@ impl Config {
     /// What its owner should know, a line each.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let broken = self.broken.iter().map(|broken| self.of(broken));
-        broken.chain(self.warnings.iter().map(|warning| format!("{}:{warning}", self.path.display()))).collect()
+        broken
+            .chain(self.warnings.iter().map(|warning| format!("{}:{warning}", self.path.display())))
+            .collect()
     }
 
     /// Why a server cannot be used.
@@ -100,7 +104,9 @@ pub(crate) fn doubts(server: &ServerOptions) -> Vec<String> {
         }
         Target::Remote(remote) => {
             let meant = without_path(&remote.url);
-            doubts.extend(meant.map(|meant| format!("its URL names no path; most servers are at one, as in {meant}")));
+            doubts.extend(
+                meant.map(|meant| format!("its URL names no path; most servers are at one, as in {meant}")),
+            );
         }
         Target::Local(_) | Target::Unusable(_) => {}
     }

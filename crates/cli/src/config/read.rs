@@ -1,62 +1,16 @@
 //! Reads a configuration's text. Comments and trailing commas are fine. One entry that is wrong costs itself only.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use gateway::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
-use jsonc_parser::common::Ranged as _;
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::entry::{self, Entry};
+use super::reader::{Broken, Read, Reader, Wrong, nearest};
 use super::values::{self, Env};
-use crate::exit;
-
-/// Something odd that does not stop the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Warning {
-    /// The line.
-    pub(crate) line: usize,
-    /// What is odd.
-    pub(crate) what: String,
-}
-
-/// Something wrong: it stops the start where it concerns all, and costs a server where it concerns that one.
-pub(crate) type Wrong = Warning;
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.line, self.what)
-    }
-}
-
-impl From<Wrong> for String {
-    fn from(wrong: Wrong) -> String {
-        wrong.to_string()
-    }
-}
-
-/// A server whose entry cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
-    /// Its name.
-    pub(crate) name: String,
-    /// What is wrong, and where.
-    pub(crate) wrong: Wrong,
-}
-
-/// What a text says.
-#[derive(Debug, Default)]
-pub(crate) struct Read {
-    /// What is to be served; servers whose entries cannot be used are in it as such.
-    pub(crate) options: Options,
-    /// Those servers, and those that are not in it since their name is another one's.
-    pub(crate) broken: Vec<Broken>,
-    /// What is odd.
-    pub(crate) warnings: Vec<Warning>,
-}
 
 /// A server as another program has it, for a file of ours.
 pub(crate) struct Carried {
@@ -87,7 +41,7 @@ const ANOTHERS: usize = 4;
 /// `LINE: what is wrong`, where nothing of it can be used.
 pub(crate) fn read(text: &str, env: Env<'_>) -> Result<Read, String> {
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = Reader { text, env: Some(env), read: Read::default(), disabled: Vec::new() };
+    let mut reader = Reader::new(text, Some(env));
     let parsed = parse(text)?;
     let root = root(parsed.as_ref())?;
     let mut ours = None;
@@ -122,7 +76,7 @@ pub(crate) fn read(text: &str, env: Env<'_>) -> Result<Read, String> {
 /// `LINE: what is wrong`, where nothing of it can be used.
 pub(crate) fn carry(text: &str, shell: bool) -> Result<Vec<Carried>, String> {
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = Reader { text, env: None, read: Read::default(), disabled: Vec::new() };
+    let mut reader = Reader::new(text, None);
     let parsed = parse(text)?;
     let mut carried = Vec::new();
     for property in &root(parsed.as_ref())?.properties {
@@ -142,7 +96,9 @@ pub(crate) fn carry(text: &str, shell: bool) -> Result<Vec<Carried>, String> {
 /// An entry whose variables are written as a shell's.
 fn braced(mut entry: Entry) -> Entry {
     let values = entry.env.iter_mut().chain(&mut entry.headers).map(|(_, value)| value);
-    for text in values.chain(&mut entry.args).chain(&mut entry.command).chain(&mut entry.url).chain(&mut entry.cwd) {
+    for text in
+        values.chain(&mut entry.args).chain(&mut entry.command).chain(&mut entry.url).chain(&mut entry.cwd)
+    {
         *text = values::braced(text);
     }
     entry
@@ -166,42 +122,15 @@ fn parse(text: &str) -> Result<Option<Value<'_>>, String> {
 fn root<'a, 'b>(value: Option<&'b Value<'a>>) -> Result<&'b Object<'a>, String> {
     match value {
         Some(Value::Object(root)) => Ok(root),
-        None => Err("1: it is empty; it must have \"mcpServers\": {\"mcpServers\": {NAME: {\"command\": …}}}".into()),
+        None => {
+            Err("1: it is empty; it must have \"mcpServers\": {\"mcpServers\": {NAME: {\"command\": …}}}"
+                .into())
+        }
         _ => Err("1: the configuration must be an object: {\"mcpServers\": {NAME: {\"command\": …}}}".into()),
     }
 }
 
-/// Reads what stands at a place of the text.
-pub(super) struct Reader<'a> {
-    text: &'a str,
-    /// Without it variables stay as they are written.
-    env: Option<Env<'a>>,
-    read: Read,
-    disabled: Vec<String>,
-}
-
 impl Reader<'_> {
-    fn line(&self, at: &ObjectProp<'_>) -> usize {
-        self.text[..at.start().min(self.text.len())].matches('\n').count() + 1
-    }
-
-    pub(super) fn wrong(&self, at: &ObjectProp<'_>, why: impl fmt::Display) -> Wrong {
-        Wrong { line: self.line(at), what: format!("{:?} {why}", at.name.as_str()) }
-    }
-
-    fn warn(&mut self, at: &ObjectProp<'_>, what: String) {
-        let line = self.line(at);
-        self.read.warnings.push(Warning { line, what });
-    }
-
-    /// Warns of a key; gives what is said of it.
-    pub(super) fn unknown(&mut self, at: &ObjectProp<'_>, place: &str, known: &[&[&str]]) -> String {
-        let name = at.name.as_str().to_owned();
-        let said = format!("{name:?} is not known {place}{}", nearest(&name, known));
-        self.warn(at, format!("{said}; it is ignored"));
-        said
-    }
-
     /// Warns of keys that are nobody's beside the servers. Where there are many, the file is another program's.
     fn beside(&mut self, root: &Object<'_>) -> Result<(), String> {
         let known: &[&[&str]] = &[SERVERS, &[OURS, NESTED], ELSEWHERE];
@@ -241,7 +170,10 @@ impl Reader<'_> {
             match (below.name.as_str(), &below.value) {
                 (name, _) if IN_NESTED.contains(&name) => {
                     if name != "inputs" {
-                        self.warn(below, format!("{name:?} of {NESTED:?} says nothing here: every server is served"));
+                        self.warn(
+                            below,
+                            format!("{name:?} of {NESTED:?} says nothing here: every server is served"),
+                        );
                     }
                 }
                 (name, Value::Object(entries)) if SERVERS.contains(&name) && !is_entry(entries) => {
@@ -272,7 +204,8 @@ impl Reader<'_> {
         let server = match read {
             Ok(None) => return self.disabled.push(name),
             _ if twice => {
-                let wrong = self.wrong(at, "stands twice: the first one counts, and this one needs another name");
+                let wrong =
+                    self.wrong(at, "stands twice: the first one counts, and this one needs another name");
                 return self.read.broken.push(Broken { name, wrong });
             }
             Ok(Some((server, odd))) => {
@@ -408,137 +341,12 @@ impl Reader<'_> {
         // Those that are kept at all times are started when calls need them, the first one at once.
         Ok(pool)
     }
-
-    pub(super) fn object<'a, 'b>(&self, at: &'b ObjectProp<'a>) -> Result<&'b Object<'a>, Wrong> {
-        match &at.value {
-            Value::Object(object) => Ok(object),
-            _ => Err(self.wrong(at, "must be an object")),
-        }
-    }
-
-    /// A text, with the environment in it.
-    pub(super) fn text(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
-        self.expand(at, &self.plain(at)?)
-    }
-
-    /// A text as it is written.
-    pub(super) fn plain(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
-        match &at.value {
-            Value::StringLit(text) => {
-                self.escapes(at, text.range.start, text.range.end)?;
-                Ok(text.value.clone().into_owned())
-            }
-            _ => Err(self.wrong(at, "must be a text")),
-        }
-    }
-
-    /// The path of a file or folder.
-    pub(super) fn path(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
-        let path = self.text(at)?;
-        if path.contains(['\t', '\n', '\r', '\u{8}', '\u{c}']) {
-            return Err(self.wrong(at, "has a control character in it; a backslash is written twice, as in \"C:\\\\new\""));
-        }
-        Ok(self.at_home(path))
-    }
-
-    /// A path whose `~/` is the user's home, unless it is carried over as it is written.
-    pub(super) fn at_home(&self, path: String) -> String {
-        match self.env {
-            Some(env) => values::at_home(path, env),
-            None => path,
-        }
-    }
-
-    /// Puts the environment into a text.
-    pub(super) fn expand(&self, at: &ObjectProp<'_>, text: &str) -> Result<String, Wrong> {
-        let expanded = match self.env {
-            Some(env) => values::expand(text, env),
-            None => values::carry(text),
-        };
-        expanded.map_err(|why| self.wrong(at, why))
-    }
-
-    /// A text, or a number or word of JSON, which programs are given as text.
-    fn as_text(&self, at: &ObjectProp<'_>, value: &Value<'_>) -> Result<Option<String>, Wrong> {
-        match value {
-            Value::StringLit(text) => {
-                self.escapes(at, text.range.start, text.range.end)?;
-                self.expand(at, &text.value).map(Some)
-            }
-            Value::NumberLit(number) => Ok(Some(number.value.to_owned())),
-            Value::BooleanLit(word) => Ok(Some(word.value.to_string())),
-            _ => Ok(None),
-        }
-    }
-
-    /// Refuses escapes that JSON does not have: they would vanish from a Windows path without a word.
-    fn escapes(&self, at: &ObjectProp<'_>, start: usize, end: usize) -> Result<(), Wrong> {
-        let mut written = self.text.get(start..end).unwrap_or_default().chars();
-        while let Some(c) = written.next() {
-            if c == '\\' && written.next().is_some_and(|c| !"\\\"'/bfnrtu\n".contains(c)) {
-                return Err(self.wrong(at, "has a single backslash; it is written twice, as in \"C:\\\\Users\\\\me\""));
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn texts(&self, at: &ObjectProp<'_>) -> Result<Vec<String>, Wrong> {
-        let Value::Array(array) = &at.value else { return Err(self.wrong(at, "must be an array of texts")) };
-        let text = |value| {
-            self.as_text(at, value)?.ok_or_else(|| self.wrong(at, "must hold texts, numbers, true or false only"))
-        };
-        array.elements.iter().map(text).collect()
-    }
-
-    /// Names of variables: texts, or objects that have one as their name.
-    pub(super) fn names(&self, at: &ObjectProp<'_>) -> Result<Vec<String>, Wrong> {
-        let Value::Array(array) = &at.value else { return Err(self.wrong(at, "must be an array of names")) };
-        let name = |value: &Value<'_>| {
-            let name = match value {
-                Value::Object(object) => object.properties.iter().find(|p| p.name.as_str() == "name").map(|p| &p.value),
-                value => Some(value),
-            };
-            let name = name.and_then(Value::as_string_lit).map(|name| name.value.clone().into_owned());
-            name.ok_or_else(|| self.wrong(at, "must hold names of variables only"))
-        };
-        array.elements.iter().map(name).collect()
-    }
-
-    pub(super) fn map(&self, at: &ObjectProp<'_>) -> Result<Vec<(String, String)>, Wrong> {
-        let entries = self.object(at)?.properties.iter();
-        let entry = |entry: &ObjectProp<'_>| {
-            let value = self.as_text(entry, &entry.value)?;
-            let value = value.ok_or_else(|| self.wrong(entry, "must be a text, a number, true or false"))?;
-            Ok((entry.name.as_str().to_owned(), value))
-        };
-        entries.filter(|entry| !matches!(entry.value, Value::NullKeyword(_))).map(entry).collect()
-    }
-
-    pub(super) fn flag(&self, at: &ObjectProp<'_>) -> Result<bool, Wrong> {
-        match &at.value {
-            Value::BooleanLit(flag) => Ok(flag.value),
-            _ => Err(self.wrong(at, "must be true or false")),
-        }
-    }
-
-    fn number(&self, at: &ObjectProp<'_>, least: u64, most: u64) -> Result<u64, Wrong> {
-        let number = match &at.value {
-            Value::NumberLit(number) => number.value.parse().ok(),
-            _ => None,
-        };
-        number
-            .filter(|n| (least..=most).contains(n))
-            .ok_or_else(|| self.wrong(at, format!("must be a whole number from {least} to {most}")))
-    }
-}
-
-/// The known name that is meant, as the end of a sentence; empty where none is near.
-fn nearest(name: &str, known: &[&[&str]]) -> String {
-    exit::meant(name, known.iter().flat_map(|names| names.iter().copied()))
 }
 
 #[cfg(test)]
 mod tests {
+    use transport::client::Program;
+
     use super::*;
 
     fn env(name: &str) -> Option<String> {
@@ -551,14 +359,18 @@ mod tests {
     }
 
     fn options(text: &str) -> Options {
-        let (options, warnings) = read(text, &env).unwrap();
-        assert_eq!(warnings, []);
-        options
+        let read = read(text, &env).unwrap();
+        assert_eq!((read.warnings, read.broken), (vec![], vec![]));
+        read.options
     }
 
     fn program(server: &ServerOptions) -> &Program {
-        let Target::Program(program) = &server.target else { panic!("no program") };
+        let Target::Program(program) = &server.target else { panic!("no program: {:?}", server.target) };
         program
+    }
+
+    fn names(options: &Options) -> Vec<&str> {
+        options.servers.iter().map(|s| s.name.as_str()).collect()
     }
 
     #[test]
@@ -609,26 +421,141 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn servers_of_settings_are_read_in_each_form_and_by_each_name_of_a_transport() {
+        let read = options(
+            r#"{"mcp.servers": {"a": {"type": "local", "command": "a"}},
+                "mcp": {"servers": {"b": {"type": "streamable-http", "url": "https://b/mcp"}}}}"#,
+        );
+        assert_eq!(names(&read), ["a", "b"]);
+        let read = options(
+            r#"{"mcp": {
+                "local": {"type": "local", "command": ["npx", "-y", "x"], "environment": {"K": "{env:SET}"}, "enabled": true},
+                "remote": {"type": "remote", "url": "https://r/mcp"},
+                "off": {"type": "local", "command": ["${UNSET}"], "enabled": false}}}"#,
+        );
+        assert_eq!(names(&read), ["local", "remote"]);
+        let local = program(&read.servers[0]);
+        assert_eq!((local.command.as_str(), &local.args[..]), ("npx", &["-y".to_owned(), "x".into()][..]));
+        assert_eq!(local.env["K"], "value");
+        for (of, sse) in [
+            ("http", false),
+            ("remote", false),
+            ("streamable-http", false),
+            ("streamableHttp", false),
+            ("streamable_http", false),
+            ("http-stream", false),
+            ("sse", true),
+        ] {
+            let text =
+                format!("{{\"mcpServers\": {{\"x\": {{\"type\": {of:?}, \"url\": \"https://h/mcp\"}}}}}}");
+            let Target::Remote(remote) = &options(&text).servers[0].target else { panic!("no remote") };
+            assert_eq!(remote.sse, sse, "{of}");
+        }
+    }
+
+    #[test]
+    fn values_are_taken_as_they_are_meant() {
+        let read = options(
+            r#"{"mcpServers": {
+                "x": {"command": "~/bin/x", "args": [1, 2.50, true, "~/stays", "C:\\Users"], "cwd": "~", "url": "",
+                      "env": {"N": 8080, "B": false, "Z": null}, "env_vars": ["SET", "UNSET"], "headers": null},
+                "y": {"command": "", "url": "https://h/mcp", "http_headers": {"A": 1},
+                      "bearer_token_env_var": "SET", "env_http_headers": {"X": "SET"}}}}"#,
+        );
+        let x = program(&read.servers[0]);
+        assert_eq!(
+            (x.command.as_str(), x.cwd.as_deref()),
+            ("/home/me/bin/x", Some(std::path::Path::new("/home/me")))
+        );
+        assert_eq!(x.args, ["1", "2.50", "true", "~/stays", "C:\\Users"]);
+        let mut env: Vec<_> = x.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        env.sort();
+        assert_eq!(env, ["B=false", "N=8080", "SET=value"]);
+        let Target::Remote(y) = &read.servers[1].target else { panic!("no remote") };
+        let headers: Vec<_> = y.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert_eq!(headers, ["A: 1", "Authorization: Bearer value", "X: value"]);
+    }
+
+    #[test]
+    fn an_entry_that_is_wrong_costs_itself_and_is_named_with_its_line() {
+        for (entry, line, told) in [
+            ("{}", 2, "\"x\" has neither a \"command\" nor a \"url\""),
+            ("[]", 2, "\"x\" must be an object"),
+            (
+                "{\"comand\": \"a\"}",
+                2,
+                "\"x\" has neither a \"command\" nor a \"url\"; \"comand\" is not known in a server (is \"command\" meant?)",
+            ),
+            ("{\"source\": \"extension\"}", 2, "\"x\" comes from an extension"),
+            ("{\"command\": \"a\",\n \"url\": \"https://h\"}", 2, "\"x\" has both"),
+            ("{\n\"command\": 1}", 3, "\"command\" must be a text"),
+            ("{\"command\": \" \"}", 2, "\"x\" has an empty \"command\""),
+            ("{\"url\": \"\"}", 2, "\"x\" has a \"url\" that is empty"),
+            ("{\"url\": \"notaurl\"}", 2, "but a URL begins with http:// or https://"),
+            ("{\"url\": \"ftp://x\"}", 2, "begins with ftp://"),
+            ("{\"url\": \"localhost:1\"}", 2, "is http://localhost:1/mcp meant?"),
+            (
+                "{\"url\": \"https://h\", \"headers\": {\"a b\": \"c\"}}",
+                2,
+                "a header \"a b\" that HTTP cannot carry",
+            ),
+            ("{\"command\": \"a\", \"args\": [{}]}", 2, "\"args\" must hold texts, numbers"),
+            ("{\"command\": \"a\", \"env\": {\"K\": []}}", 2, "\"K\" must be a text"),
+            ("{\"command\": \"a\", \"env\": {\"A=B\": \"c\"}}", 2, "no name of a variable"),
+            ("{\"command\": \"${UNSET}\"}", 2, "needs ${UNSET}"),
+            ("{\"command\": \"${input:key}\"}", 2, "only an editor"),
+            ("{\"command\": \"C:\\Program\"}", 2, "it is written twice"),
+            ("{\"command\": \"C:\\new\"}", 2, "a backslash is written twice"),
+            ("{\"command\": \"a\", \"envFile\": \"/nonexistent/.env\"}", 2, "\"envFile\" that names"),
+            ("{\"type\": \"ws\", \"url\": \"https://h\"}", 2, "one of stdio (or local), http"),
+        ] {
+            let text = format!("{{\"mcpServers\": {{\"good\": {{\"command\": \"g\"}},\n \"x\": {entry}}}}}");
+            let read = read(&text, &env).unwrap();
+            assert_eq!(read.broken.len(), 1, "{text}");
+            let Broken { name, wrong } = &read.broken[0];
+            assert_eq!((name.as_str(), wrong.line), ("x", line), "{text}: {wrong}");
+            assert!(wrong.what.contains(told), "{text}: {wrong}");
+            assert_eq!(names(&read.options), ["good", "x"], "{text}");
+            program(&read.options.servers[0]);
+            let Target::Unusable(why) = &read.options.servers[1].target else { panic!("{text}") };
+            assert!(why.contains(told) && why.contains(&format!("(line {line})")), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_server_s_own_section_that_is_wrong_costs_it_and_a_second_one_of_a_name_costs_itself() {
+        let text = "{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"y\": {\"command\": \"b\"}, \"off\": {\"disabled\": true}},\n\
+                    \"servers\": {\"x\": {\"command\": \"c\"}},\n\
+                    \"dateline\": {\"servers\": {\"off\": {},\n\"y\": {\"dney\": [\"*\"]}}}}";
+        let read = read(text, &env).unwrap();
+        assert_eq!((names(&read.options), read.warnings), (vec!["x", "y"], vec![]));
+        assert_eq!(program(&read.options.servers[0]).command, "a", "the first counts");
+        assert!(
+            matches!(read.options.servers[1].target, Target::Unusable(_)),
+            "what should be hidden is not shown"
+        );
+        let broken: Vec<_> = read.broken.iter().map(|b| (b.name.as_str(), b.wrong.line)).collect();
+        assert_eq!(broken, [("x", 2), ("y", 4)]);
+        assert!(read.broken[1].wrong.what.contains("is \"deny\" meant?"), "{:?}", read.broken[1]);
+    }
+
+    #[test]
+    fn what_is_wrong_as_a_whole_is_named_with_its_line() {
         for (text, told) in [
+            ("", "1: it is empty"),
             ("[]", "1: the configuration must be an object"),
             ("{}", "1: there are no \"mcpServers\""),
-            ("{\"mcpServers\":\n {\"x\": {}}}", "2: \"x\" has neither a \"command\" nor a \"url\""),
-            ("{\"mcpServers\": {\"x\": {\"command\": \"a\",\n \"url\": \"b\"}}}", "1: \"x\" has both"),
-            ("{\"mcpServers\": {\"x\": {\n\"command\": 1}}}", "2: \"command\" must be a text"),
-            (
-                "{\"mcpServers\": {\"x\": {\"command\": \"a\", \"args\": [1]}}}",
-                "\"args\" must hold texts only",
-            ),
-            ("{\"mcpServers\": {\"x\": {\"command\": \"${UNSET}\"}}}", "needs ${UNSET}"),
-            ("{\"mcpServers\": {\"x\": {\"command\": \"${input:key}\"}}}", "only an editor"),
-            ("{\"mcpServers\": {\"x\": {\"type\": \"ws\", \"url\": \"u\"}}}", "one of stdio, http and sse"),
+            ("{\"mcpServers\": []}", "1: \"mcpServers\" must be an object"),
             (
                 "{\"mcpServers\": {},\n\n \"dateline\": {\"prefixx\": \"always\"}}",
                 "3: \"prefixx\" is not known",
             ),
             ("{\"mcpServers\": {}, \"dateline\": {\"prefix\": \"some\"}}", "always, collision and none"),
-            ("{\n  \"mcpServers\": {\n    oops", "3"),
+            ("{\n  \"mcpServers\": {\n    oops", "3: this is no JSON"),
+            (
+                "{\"mcpServers\": {\"x\": {\"command\": \"C:\\users\"}}}",
+                "a backslash in a text is written twice",
+            ),
         ] {
             let why = read(text, &env).unwrap_err();
             assert!(why.contains(told), "{text}: {why}");
@@ -637,29 +564,21 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_a_warning_with_the_nearest_name() {
-        let text = "{\"mcpServers\": {\"x\": {\"command\": \"a\",\n \"arsg\": []}}}";
-        let (_, warnings) = read(text, &env).unwrap();
-        assert_eq!(warnings.len(), 1);
-        assert_eq!(warnings[0].line, 2);
-        assert!(warnings[0].what.contains("is \"args\" meant?"), "{}", warnings[0]);
-        read("\u{feff}{\"mcpServers\": {}}", &env).unwrap();
-        let (_, none) = read("{\"mcpServers\": {}, \"theme\": \"dark\"}", &env).unwrap();
-        assert_eq!(none, []);
-    }
-
-    #[test]
-    fn variables_are_put_in() {
-        for (text, expanded) in [
-            ("${SET}", "value"),
-            ("a${env:SET}b${SET}", "avaluebvalue"),
-            ("${NO:-d}", "d"),
-            ("${EMPTY:-d}", "d"),
-            ("${EMPTY}", ""),
-            ("$HOME", "$HOME"),
-            ("${", "${"),
-        ] {
-            assert_eq!(expand(text, &env).unwrap(), expanded, "{text}");
-        }
-        assert_eq!(expand("${a[1]}", &env).unwrap(), "${a[1]}");
+        let warnings = |text: &str| read(text, &env).unwrap().warnings;
+        let odd = warnings("{\"mcpServers\": {\"x\": {\"command\": \"a\",\n \"arsg\": []}}}");
+        assert_eq!((odd.len(), odd[0].line), (1, 2));
+        assert!(odd[0].what.contains("is \"args\" meant?"), "{}", odd[0]);
+        assert_eq!(warnings("\u{feff}{\"mcpServers\": {}, \"theme\": \"dark\"}"), []);
+        // The settings of an editor are not gone through key by key.
+        let settings =
+            "{\"a.b\": 1, \"c.d\": 2, \"e.f\": 3, \"g.h\": 4,\n \"mcpServer\": {}, \"mcpServers\": {}}";
+        let odd = warnings(settings);
+        assert_eq!(odd.len(), 2, "{odd:?}");
+        assert!(
+            odd[0].what.contains("is \"mcpServers\" meant?") && odd[1].what.contains("5 keys"),
+            "{odd:?}"
+        );
+        let literal = warnings("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"K\": \"$KEY\"}}}}");
+        assert!(literal[0].what.contains("write ${KEY}"), "{literal:?}");
     }
 }

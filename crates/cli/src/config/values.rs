@@ -144,7 +144,8 @@ pub(crate) fn at_home(path: String, env: Env<'_>) -> String {
 
 /// What a file of `NAME=value` lines says, and the numbers of lines that are none.
 pub(crate) fn env_file(path: &str) -> Result<(HashMap<String, String>, Vec<usize>), String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("names {path:?}, which cannot be read: {e}"))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("names {path:?}, which cannot be read: {e}"))?;
     let (mut read, mut odd) = (HashMap::new(), Vec::new());
     for (at, line) in text.lines().map(str::trim).enumerate() {
         if line.is_empty() || line.starts_with('#') {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use spec::{Method, Revision};
 
 use crate::args::Revisions;
-use crate::{terminal, words};
 use crate::exit::{Failure, meant};
+use crate::{terminal, words};
 use show::Look;
 use survey::{Cell, Entry, entries, in_order};
 
