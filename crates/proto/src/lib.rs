@@ -21,6 +21,7 @@ mod raw;
 mod rejection;
 mod service;
 pub mod stream;
+pub mod template;
 pub mod upstream;
 mod watch;
 pub mod wire;
@@ -34,4 +35,5 @@ pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
+pub use template::Template;
 pub use watch::Watchers;
