@@ -197,7 +197,7 @@ async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() 
     for told in [
         "- asks of VS Code: left out, since its \"KEY\" has ${input:key}",
         "- off of VS Code: left out, since it is disabled there",
-        "- ext of Zed: left out, since its \"ext\" comes from an extension",
+        "- ext of Zed: left out, since it comes from an extension",
         "+ later  https://example.com/mcp",
         "not taken over, since dateline has no equal: timeout",
         "it cannot be used yet: \"Authorization\" needs ${LATER_TOK}",
@@ -543,7 +543,8 @@ async fn a_reader_of_standard_output_that_went_away_is_no_failure() {
         "add x https://h/mcp",
         "remove x",
     ] {
-        let script = format!("{}exec {DATELINE} {args} >&4", onto_pipe(false, &User::new()));
+        let elsewhere = User::new();
+        let script = format!("{}exec {DATELINE} {args} >&4", onto_pipe(false, &elsewhere));
         let run = finish(user.command("bash", &["-c", &script])).await;
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{args}");
     }

@@ -85,7 +85,7 @@ pub(crate) fn carry(text: &str, shell: bool) -> Result<Vec<Carried>, String> {
             let entry = entry.map(|entry| if shell { braced(entry) } else { entry });
             let fit = |entry: Entry| match entry.disabled {
                 true => Err("it is disabled there".to_owned()),
-                false => entry.carried().map(|()| entry),
+                false => entry.carried().map(|()| entry).map_err(|why| format!("it {why}")),
             };
             carried.push(Carried { name: at.name.as_str().to_owned(), entry: entry.and_then(fit) });
         }
