@@ -115,7 +115,14 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
     };
     let calling = async { tokio::join!(client.call(request), shown).0 };
     let answer = waiting(&format!("the answer of {tool}"), calling).await;
-    match answer.map_err(answered)? {
+    let answer = answer.map_err(|rejection| {
+        let names: Vec<_> = tools.iter().filter_map(|raw| raw.object().ok()?.string("name")).collect();
+        // One that is not listed may be there all the same; where it is not, a near one is named.
+        let meant =
+            if definition.is_none() { meant(tool, names.iter().map(|name| &**name)) } else { String::new() };
+        Failure::Answer(format!("{rejection}{meant}"))
+    });
+    match answer? {
         Answer::Complete(result) => show(&result, as_json),
         Answer::InputRequired(interim) => {
             let asked: Vec<_> = interim.questions.iter().map(|(_, ask)| ask.question.wire()).collect();

@@ -28,7 +28,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let gateway = gateway(&args.configured, config.as_ref(), true, keys)?;
     let what = match &config {
         None => "a demo, since nothing is configured,".to_owned(),
-        Some(config) => count(config.options.servers.len()),
+        // Those that cannot be used have just been named.
+        Some(config) => count(config.usable()),
     };
     follow(&args.configured, config, &gateway, &shutdown);
     let served = async {

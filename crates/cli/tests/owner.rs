@@ -324,6 +324,7 @@ async fn what_was_meant_is_named() {
         (3, &["list", &format!("http://{address}")], &format!("is http://{address}/mcp meant?")),
         (2, &["call", "notes", "add", "a=[1,"], "it breaks off at its end"),
         (2, &["call", "notes", "add", "{\"a\": 1,"], "it breaks off at its end"),
+        (1, &["call", "notes", "ad", "a=1", "b=2"], "is \"add\" meant?"),
         (2, &["demo", "--listen", "localhost"], "names no port"),
         (2, &["check-config", &user.path("none.json")], "cannot read"),
     ] {

@@ -48,6 +48,11 @@ impl Config {
         self.broken.iter().find(|broken| broken.name == server).map(|broken| self.of(broken))
     }
 
+    /// How many servers can be used.
+    pub(crate) fn usable(&self) -> usize {
+        self.options.servers.iter().filter(|server| !matches!(server.target, Target::Unusable(_))).count()
+    }
+
     fn of(&self, Broken { name, wrong }: &Broken) -> String {
         let Warning { line, what } = wrong;
         format!("{}:{line}: the server {name:?} cannot be used: {what}", self.path.display())
