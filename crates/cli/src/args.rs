@@ -329,7 +329,7 @@ pub(crate) struct Call {
 /// Where to listen. A port by itself is one that this machine reaches.
 fn place(text: &str) -> Result<String, String> {
     let (prefix, address) = match text.split_once(':') {
-        Some(("unix", path)) if path.is_empty() => return Err("unix: lacks the path of the socket".into()),
+        Some(("unix", "")) => return Err("unix: lacks the path of the socket".into()),
         Some(("unix", _)) => return Ok(text.to_owned()),
         Some(("tcp", address)) => ("tcp:", address),
         _ => ("", text),

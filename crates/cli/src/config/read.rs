@@ -165,7 +165,7 @@ impl Reader<'_> {
         for below in &nested.properties {
             let is_entry = |object: &Object<'_>| {
                 let has = |key: &&str| object.properties.iter().any(|p| p.name.as_str() == *key);
-                ["command", "url", "type", "enabled", "disabled"].iter().any(|key| has(key))
+                ["command", "url", "type", "enabled", "disabled"].iter().any(has)
             };
             match (below.name.as_str(), &below.value) {
                 (name, _) if IN_NESTED.contains(&name) => {
