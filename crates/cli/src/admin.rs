@@ -1,6 +1,5 @@
 //! The admin API under /v1, and the commands that use it: `dateline status`, `dateline logs` and `dateline restart`.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -22,11 +21,12 @@ use time::format_description::well_known::Rfc3339;
 use transport::CancellationToken;
 
 use crate::args::{Admin, Logs, Restart, Status};
-use crate::client::plain;
 use crate::config;
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::socket::Socket;
+use crate::terminal::print;
 use crate::token::{self, Token};
+use crate::words;
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -89,7 +89,12 @@ pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: Cancellatio
 
 async fn status(State(gateway): State<Gateway>) -> Response<Body> {
     let servers: Vec<Value> = gateway.status().iter().map(report).collect();
-    let body = json!({"version": env!("CARGO_PKG_VERSION"), "pid": std::process::id(), "servers": servers});
+    let body = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "config": gateway.source(),
+        "servers": servers,
+    });
     response("application/json", Body::from(body.to_string()))
 }
 
@@ -153,6 +158,14 @@ struct Wanted {
 
 async fn logs(State(gateway): State<Gateway>, Query(wanted): Query<Wanted>) -> Response<Body> {
     let (kept, follow) = gateway.logs(wanted.server.as_deref());
+    if let Some(server) = wanted.server.as_deref().filter(|_| kept.is_empty()) {
+        let names: Vec<String> = gateway.status().into_iter().map(|report| report.name).collect();
+        if !names.iter().any(|name| name == server) {
+            let mut unknown = response("application/json", Body::from(json!({"servers": names}).to_string()));
+            *unknown.status_mut() = StatusCode::NOT_FOUND;
+            return unknown;
+        }
+    }
     let kept = stream::iter(kept);
     let lines = if wanted.follow {
         let server = wanted.server;
@@ -196,12 +209,8 @@ fn timestamp(at: SystemTime) -> String {
 async fn ask(
     admin: &Admin,
     uri: &str,
-) -> Result<impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>, Failure> {
-    let (status, body) = send(admin, Method::GET, uri).await?;
-    if !status.is_success() {
-        return Err(Failure::Answer(format!("the running dateline answers {status}")));
-    }
-    Ok(body)
+) -> Result<(StatusCode, impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {
+    send(admin, Method::GET, uri).await
 }
 
 async fn send(
@@ -216,7 +225,7 @@ async fn send(
     })
 }
 
-/// Reads an answer that is one JSON value.
+/// The whole of an answer, as JSON.
 async fn whole(
     mut body: impl stream::Stream<Item = Result<Bytes, String>> + Unpin,
 ) -> Result<Value, Failure> {
@@ -224,7 +233,9 @@ async fn whole(
     while let Some(chunk) = body.next().await {
         text.extend_from_slice(&chunk.map_err(Failure::Reach)?);
     }
-    serde_json::from_slice(&text).map_err(|_| Failure::Answer("the running dateline answers no JSON".into()))
+    serde_json::from_slice(&text).map_err(|_| {
+        Failure::Answer("what answers at the admin socket is no dateline: it sends no JSON".into())
+    })
 }
 
 /// `dateline restart`.
@@ -242,28 +253,32 @@ pub(crate) async fn restart(args: Restart, as_json: bool) -> Result<(), Failure>
     let state = server["state"].as_str().unwrap_or_default();
     let why = server["why"].as_str().unwrap_or_default();
     if as_json {
-        print(&(serde_json::to_string_pretty(&server).unwrap_or_default() + "\n"))?;
+        print(&words::json(&server))?;
     } else if state != "down" {
-        print(&plain(&format!("{} was started again and is {state}\n", args.server)))?;
+        print(&format!("{} was started again and is {state}\n", words::line(&args.server)))?;
     }
     match state {
-        "down" => Err(Failure::Reach(plain(&format!(
+        "down" => Err(Failure::Reach(format!(
             "{} was started again and is down: {why}; it is tried again by itself",
             args.server
-        )))),
+        ))),
         _ => Ok(()),
     }
 }
 
+/// How the running dateline is, as its admin API says.
+pub(crate) async fn running(admin: &Admin) -> Result<Value, Failure> {
+    let (status, body) = ask(admin, "/v1/status").await?;
+    if !status.is_success() {
+        return Err(Failure::Answer(format!("the running dateline answers {status}")));
+    }
+    whole(body).await
+}
+
 /// `dateline status`.
 pub(crate) async fn show_status(args: Status, as_json: bool) -> Result<(), Failure> {
-    let status = whole(ask(&args.admin, "/v1/status").await?).await?;
-    let shown = if as_json {
-        serde_json::to_string_pretty(&status).unwrap_or_default() + "\n"
-    } else {
-        plain(&table(&status))
-    };
-    print(&shown)
+    let status = running(&args.admin).await?;
+    print(&if as_json { words::json(&status) } else { table(&status) })
 }
 
 /// The status for people: a line a server, and below it what is wrong with it.
@@ -273,7 +288,7 @@ fn table(status: &Value) -> String {
         return "no servers are configured\n".to_owned();
     }
     let text = |server: &Value, key: &str| match &server[key] {
-        Value::String(text) => text.clone(),
+        Value::String(text) => words::line(text),
         Value::Null => "-".to_owned(),
         other => other.to_string(),
     };
@@ -292,8 +307,9 @@ fn table(status: &Value) -> String {
         columns.iter().map(cell).collect()
     };
     let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
-    let width =
-        |at: usize| rows.iter().map(|row| row[at].len()).chain([columns[at].len()]).max().unwrap_or(0);
+    let width = |at: usize| {
+        rows.iter().map(|row| row[at].chars().count()).chain([columns[at].len()]).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let format = |cells: &[String]| {
         let padded: Vec<_> =
@@ -304,7 +320,7 @@ fn table(status: &Value) -> String {
     for (server, row) in servers.iter().zip(&rows) {
         shown += &format(row);
         if let Some(why) = server["why"].as_str() {
-            shown += &format!("  {why}\n");
+            shown += &format!("  {}\n", words::line(why));
         }
         for stale in server["stale"].as_array().into_iter().flatten() {
             shown += &format!(
@@ -330,7 +346,23 @@ fn table(status: &Value) -> String {
 /// `dateline logs`.
 pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> {
     let server = args.server.as_deref().map(|name| format!("&server={}", encoded(name))).unwrap_or_default();
-    let mut body = ask(&args.admin, &format!("/v1/logs?follow={}{server}", args.follow)).await?;
+    let (status, mut body) = ask(&args.admin, &format!("/v1/logs?follow={}{server}", args.follow)).await?;
+    match (status, &args.server) {
+        (StatusCode::NOT_FOUND, Some(server)) => {
+            let known = whole(body).await?;
+            let names: Vec<&str> =
+                known["servers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let meant = exit::meant(server, names.iter().copied());
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(Failure::Usage(format!(
+                "the running dateline has no server {server:?}{meant}; it has: {names}"
+            )));
+        }
+        (status, _) if !status.is_success() => {
+            return Err(Failure::Answer(format!("the running dateline answers {status}")));
+        }
+        _ => {}
+    }
     let mut buffer = Vec::new();
     while let Some(chunk) = body.next().await {
         buffer.extend_from_slice(&chunk.map_err(Failure::Reach)?);
@@ -338,10 +370,10 @@ pub(crate) async fn show_logs(args: Logs, as_json: bool) -> Result<(), Failure> 
             let line: Vec<u8> = buffer.drain(..=end).collect();
             let shown = match serde_json::from_slice::<Value>(&line) {
                 Ok(entry) if !as_json => {
-                    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-                    plain(&format!("{} {} {}\n", text("at"), text("server"), text("text")))
+                    let text = |key: &str| words::line(entry[key].as_str().unwrap_or_default());
+                    format!("{} {} {}\n", text("at"), text("server"), text("text"))
                 }
-                _ => String::from_utf8_lossy(&line).into_owned(),
+                _ => words::json_text(&String::from_utf8_lossy(&line)),
             };
             print(&shown)?;
         }
@@ -359,11 +391,6 @@ fn encoded(name: &str) -> String {
             }
         })
         .collect()
-}
-
-/// Prints; a reader that went away, as `head` does, ends it.
-fn print(text: &str) -> Result<(), Failure> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::Other(error.to_string()))
 }
 
 /// How often a file is looked at where the system does not tell of changes, and how long a change settles.

@@ -74,12 +74,7 @@ pub(crate) enum Command {
     /// Add a server to the configuration: a URL, or a command behind `--`.
     Add(Add),
     /// Remove a server from the configuration.
-    Remove {
-        /// The server's name.
-        name: String,
-        #[command(flatten)]
-        configured: Configured,
-    },
+    Remove(Remove),
     /// Print a new key, for a file of them that several processes share (--key-file).
     Key,
     /// Show what exists in which revision of the protocol, and what differs between revisions.
@@ -130,6 +125,8 @@ pub(crate) struct Import {
     pub(crate) apply: bool,
     #[command(flatten)]
     pub(crate) configured: Configured,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
 }
 
 #[derive(Args, Debug)]
@@ -142,14 +139,26 @@ pub(crate) struct Add {
     /// A variable of its environment; can be repeated.
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
-    /// A header of every request to it; can be repeated.
+    /// A header of every request to it, NAME=VALUE or 'NAME: VALUE'; can be repeated.
     #[arg(long = "header", value_name = "NAME=VALUE")]
     pub(crate) headers: Vec<String>,
     #[command(flatten)]
     pub(crate) configured: Configured,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
     /// Its command, behind `--`.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Remove {
+    /// The server's name.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) configured: Configured,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
 }
 
 #[derive(Args, Debug)]
@@ -189,9 +198,9 @@ pub(crate) struct StdioArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct Listen {
-    /// Where to listen; can be repeated. ADDR:PORT serves HTTP (port 0 takes a free one); unix:PATH and tcp:ADDR:PORT
-    /// serve the framing of standard streams, a message a line.
-    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:4400")]
+    /// Where to listen; can be repeated. ADDR:PORT serves HTTP (port 0 takes a free one), PORT alone is one on
+    /// 127.0.0.1; unix:PATH and tcp:ADDR:PORT serve the framing of standard streams, a message a line.
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:4400", value_parser = place)]
     pub(crate) listen: Vec<String>,
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
@@ -384,4 +393,45 @@ pub(crate) struct Call {
     /// Where the server is one to be started: its command, behind `--`.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// Where to listen. A port by itself is one that this machine reaches.
+fn place(text: &str) -> Result<String, String> {
+    let (prefix, address) = match text.split_once(':') {
+        Some(("unix", "")) => return Err("unix: lacks the path of the socket".into()),
+        Some(("unix", _)) => return Ok(text.to_owned()),
+        Some(("tcp", address)) => ("tcp:", address),
+        _ => ("", text),
+    };
+    let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
+    if port.parse::<u16>().is_err() {
+        return Err(format!(
+            "{text:?} names no port from 0 to 65535; write PORT, ADDR:PORT, unix:PATH or tcp:ADDR:PORT"
+        ));
+    }
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Ok(format!("{prefix}{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn a_port_by_itself_is_one_on_this_machine() {
+        for (typed, read) in [
+            ("4631", "127.0.0.1:4631"),
+            (":4631", "127.0.0.1:4631"),
+            ("0.0.0.0:0", "0.0.0.0:0"),
+            ("[::1]:80", "[::1]:80"),
+            ("localhost:1", "localhost:1"),
+            ("tcp:4631", "tcp:127.0.0.1:4631"),
+            ("unix:/x:1", "unix:/x:1"),
+        ] {
+            assert_eq!(place(typed).as_deref(), Ok(read));
+        }
+        for typed in ["", "localhost", "65536", "127.0.0.1:", "http://127.0.0.1:80/mcp", "unix:", "tcp:x"] {
+            assert!(place(typed).is_err(), "{typed}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,6 +13,7 @@ use dateline::seal::{Key, Keys, ProcessKey};
 use crate::changes::Changes;
 use crate::exit::Failure;
 use crate::readers;
+use crate::terminal::{self, say};
 
 /// The keys of this process.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Keyring {
         let Some(path) = file else { return Keyring::process() };
         let keys = read(&path).map_err(Failure::Usage)?;
         if let Some(warning) = readers::of(&path) {
-            eprintln!("dateline: warning: {warning}");
+            say(&format!("dateline: warning: {warning}"));
         }
         let file = Arc::new(KeyFile { path, keys: RwLock::new(keys) });
         tokio::spawn(reload(Arc::clone(&file), shutdown.clone()));
@@ -68,11 +68,11 @@ async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
                 let mut current = file.keys.write().unwrap_or_else(PoisonError::into_inner);
                 if *current != keys {
                     let count = if keys.len() == 1 { "1 key".into() } else { format!("{} keys", keys.len()) };
-                    eprintln!("dateline: {} was read again: {count}", file.path.display());
+                    say(&format!("dateline: {} was read again: {count}", file.path.display()));
                     *current = keys;
                 }
             }
-            Err(why) => eprintln!("dateline: the changed key file is not used: {why}"),
+            Err(why) => say(&format!("dateline: the changed key file is not used: {why}")),
         }
     }
 }
@@ -125,8 +125,7 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 /// `dateline key`.
 pub(crate) fn print() -> Result<(), Failure> {
     let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
-    writeln!(std::io::stdout(), "{}", general_purpose::STANDARD.encode(key))
-        .map_err(|e| Failure::Other(format!("standard output failed: {e}")))
+    terminal::print(&(general_purpose::STANDARD.encode(key) + "\n"))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use subtle::ConstantTimeEq as _;
 use crate::changes::Changes;
 use crate::exit::Failure;
 use crate::readers;
+use crate::terminal::say;
 
 /// A shorter token could be guessed: so many characters are what 12 bytes are in base64.
 const SHORTEST: usize = 16;
@@ -38,7 +39,7 @@ impl Token {
         let Some(path) = file else { return Ok(None) };
         let known = read(&path).map_err(Failure::Usage)?;
         if let Some(warning) = readers::of(&path) {
-            eprintln!("dateline: warning: {warning}");
+            say(&format!("dateline: warning: {warning}"));
         }
         let token = Arc::new(Token { path, known: RwLock::new(known) });
         tokio::spawn(reload(Arc::clone(&token), shutdown.clone()));
@@ -83,7 +84,7 @@ async fn reload(token: Arc<Token>, shutdown: CancellationToken) {
     while changes.next(&shutdown).await {
         match read(&token.path) {
             Ok(known) => *token.known.write().unwrap_or_else(PoisonError::into_inner) = known,
-            Err(why) => eprintln!("dateline: the changed admin token file is not used: {why}"),
+            Err(why) => say(&format!("dateline: the changed admin token file is not used: {why}")),
         }
     }
 }

@@ -452,7 +452,7 @@ async fn servers_are_added_checked_imported_and_removed() {
     assert_eq!(dateline(&["add", "mine", "http://127.0.0.1:1/mcp"]).await.code, 2, "the name is taken");
     let seen = dateline(&["import"]).await.out;
     assert!(seen.contains("+ found") && seen.contains("- mine"), "{seen}");
-    assert!(seen.contains("1 would be added"), "{seen}");
+    assert!(seen.contains("1 server would be added"), "{seen}");
     assert!(!dateline(&["check-config"]).await.out.contains("found"), "it was only shown");
     assert_eq!(dateline(&["import", "--apply"]).await.code, 0);
     let checked = dateline(&["check-config", "--json"]).await.out;

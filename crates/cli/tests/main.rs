@@ -13,6 +13,7 @@ mod life;
 mod meta;
 mod msg;
 mod odd;
+mod owner;
 mod program;
 mod revisions;
 mod secrets;

@@ -83,12 +83,7 @@ impl Known {
     pub(crate) fn save(&mut self) {
         let Some(path) = self.path.as_ref().filter(|_| std::mem::take(&mut self.changed)) else { return };
         let text = serde_json::to_string_pretty(&self.kept).unwrap_or_default();
-        let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        // Written beside it and put in its place: a reader never sees half of it.
-        let beside = path.with_extension("new");
-        let written =
-            folder.and_then(|()| std::fs::write(&beside, text)).and_then(|()| std::fs::rename(&beside, path));
-        if let Err(error) = written {
+        if let Err(error) = crate::replace_file(path, text.as_bytes()) {
             tracing::debug!(%error, "the names of tools cannot be remembered for the next start");
         }
     }

@@ -5,6 +5,7 @@
 //! upstream do.
 
 mod catalog;
+mod file;
 mod known;
 mod listen;
 mod lists;
@@ -39,6 +40,7 @@ use logs::Logs;
 use merge::Merging;
 use upstream::Upstream;
 
+pub use file::replace_file;
 pub use logs::Entry;
 pub use name::{LONGEST as LONGEST_NAME, is_legal};
 pub use options::{Names, Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
@@ -157,6 +159,11 @@ impl Gateway {
     /// How each server is, in order.
     pub fn status(&self) -> Vec<Report> {
         self.upstreams().iter().map(|upstream| upstream.report()).collect()
+    }
+
+    /// The file that says what is served.
+    pub fn source(&self) -> Option<PathBuf> {
+        self.0.options.lock().unwrap_or_else(PoisonError::into_inner).source.clone()
     }
 
     /// What servers said and what happened to them, of one or of all, and what follows.

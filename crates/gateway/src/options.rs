@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Options {
     pub prefix: Prefix,
     /// Of what characters names are.
     pub names: Names,
+    /// The file that says so, where there is one: it is shown beside the status.
+    pub source: Option<PathBuf>,
 }
 
 /// Of what characters the names of tools and prompts are. Others become `_`.
@@ -76,6 +79,8 @@ pub enum Target {
     Remote(Remote),
     /// A service in this process.
     Local(Arc<dyn Service>),
+    /// Nowhere: what was said of it cannot be used, and why. It is shown as down until something else is said.
+    Unusable(String),
 }
 
 impl fmt::Debug for Target {
@@ -85,6 +90,7 @@ impl fmt::Debug for Target {
             Target::Program(program) => write!(f, "Program({})", program.command),
             Target::Remote(remote) => write!(f, "Remote({})", remote.url),
             Target::Local(_) => f.write_str("Local"),
+            Target::Unusable(_) => f.write_str("Unusable"),
         }
     }
 }
@@ -95,6 +101,7 @@ impl PartialEq for Target {
             (Target::Program(a), Target::Program(b)) => a == b,
             (Target::Remote(a), Target::Remote(b)) => a == b,
             (Target::Local(a), Target::Local(b)) => Arc::ptr_eq(a, b),
+            (Target::Unusable(a), Target::Unusable(b)) => a == b,
             _ => false,
         }
     }

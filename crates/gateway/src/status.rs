@@ -15,7 +15,7 @@ pub struct Report {
     pub why: Option<String>,
     /// Since when it is there, or since when it is not.
     pub since: SystemTime,
-    /// How it is reached: `stdio`, `http`, `in process`.
+    /// How it is reached: `stdio`, `http`, `sse`, `in process`; `none` where what is configured cannot be used.
     pub transport: &'static str,
     /// What it speaks, once that was found out.
     pub revision: Option<Revision>,

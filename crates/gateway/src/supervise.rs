@@ -13,6 +13,7 @@ use transport::client::Client;
 
 use crate::Gateway;
 use crate::lists::Reader;
+use crate::options::Target;
 use crate::pauses::Pauses;
 use crate::pool;
 use crate::status::State;
@@ -44,6 +45,11 @@ enum End {
 
 /// Keeps a server running until it is to go. It is never given up.
 pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
+    if let Target::Unusable(why) = &upstream.options.target {
+        // Only another configuration brings it back. Who read this one has warned of it.
+        upstream.unusable(why);
+        upstream.retired.cancelled().await;
+    }
     let mut pauses = Pauses::default();
     let mut at_once = false;
     while !upstream.retired.is_cancelled() {

@@ -141,6 +141,17 @@ impl Upstream {
         });
     }
 
+    /// Notes that what is configured of it cannot be used.
+    pub(crate) fn unusable(&self, why: &str) {
+        self.logs.say(&self.options.name, &format!("dateline: down: {why}"));
+        {
+            let mut kept = self.kept();
+            kept.trouble = Some(why.to_owned());
+            kept.seen = true;
+        }
+        self.state.send_replace((State::Down(why.to_owned()), SystemTime::now()));
+    }
+
     /// Waits until it is up or not to be had. One that is started on first use is started for its lists.
     pub(crate) async fn settled(&self) {
         if self.state() == State::Idle {
@@ -234,9 +245,11 @@ impl Upstream {
 
     /// A connection to use.
     pub(crate) async fn lease(&self) -> Result<Lease, Rejection> {
+        let usable = !matches!(self.options.target, Target::Unusable(_));
         match self.state() {
             State::Idle => self.wanted.notify_one(),
-            State::Down(_) => self.tried().await,
+            State::Down(_) if usable => self.tried().await,
+            State::Down(_) => {}
             State::Up | State::Starting => {}
         }
         let ready = self.until(|state| !matches!(state, State::Starting | State::Idle));
@@ -248,6 +261,9 @@ impl Upstream {
                 Err(Rejection::Internal(format!("the server {name} is still starting")))
             }
             // Why is for whoever runs it: `dateline status` says so.
+            State::Down(_) if !usable => Err(Rejection::Internal(format!(
+                "the server {name} is not running: it is not configured as it must be"
+            ))),
             State::Down(_) => {
                 Err(Rejection::Internal(format!("the server {name} is not running, and is tried again")))
             }
@@ -298,6 +314,7 @@ impl Upstream {
         let settings = Settings { era: self.kept().revision.map(Revision::era), ..self.settings.clone() };
         let client = match &self.options.target {
             Target::Local(service) => return Ok(Instance::new(0, Arc::clone(service), None)),
+            Target::Unusable(why) => return Err(why.clone()),
             Target::Program(program) => Client::start(program, settings).await,
             Target::Remote(remote) => Client::connect(remote, settings).await,
         };
@@ -349,6 +366,7 @@ impl Upstream {
                     if client.is_some_and(Client::is_one_stream) { "sse" } else { "http" }
                 }
                 Target::Local(_) => "in process",
+                Target::Unusable(_) => "none",
             },
             revision: kept.revision,
             pids: kept.instances.iter().filter_map(|i| i.client.as_ref()?.pid()).collect(),

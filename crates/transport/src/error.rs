@@ -62,7 +62,7 @@ const LOST: &str =
     "the server closed the connection before it answered: whether it did what it was asked to is not known";
 
 /// A URL as it may stand in a log: without user, password and query, in which keys are kept.
-pub(crate) fn shown(url: &str) -> String {
+pub fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let start = url[..end].find("://").map_or(0, |at| at + "://".len());
     let (scheme, rest) = url[..end].split_at(start);

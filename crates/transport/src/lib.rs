@@ -19,7 +19,7 @@ mod socket;
 mod sse;
 pub mod unix;
 
-pub use error::TransportError;
+pub use error::{TransportError, shown as shown_url};
 pub use line::{Line, Lines};
 pub use pipe::{serve_pipe, serve_stdio};
 pub use socket::{serve_tcp, serve_unix_lines};
