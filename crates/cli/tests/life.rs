@@ -171,14 +171,14 @@ async fn life_05_nothing_is_sent_outside_the_capabilities_that_were_declared() {
             }
             for _ in 0..2 {
                 // What concerns what is declared comes last, so that what came before it is in the queue.
-                server.resource_updated("r://1");
+                server.notifier().resource_updated("r://1");
                 for kind in
                     ["tools", "prompts", "resources"].into_iter().filter(|kind| *kind != which).chain([which])
                 {
                     match kind {
-                        "tools" => server.tools_changed(),
-                        "prompts" => server.prompts_changed(),
-                        _ => server.resources_changed(),
+                        "tools" => server.notifier().tools_changed(),
+                        "prompts" => server.notifier().prompts_changed(),
+                        _ => server.notifier().resources_changed(),
                     }
                 }
                 let due = format!("notifications/{which}/list_changed");

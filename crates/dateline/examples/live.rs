@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dateline::{Args, Cx, Error, Resource, Result, Server, Tool};
+use dateline::{Args, Error, Resource, Result, Server, Tool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Note {
@@ -28,7 +28,7 @@ fn pin(board: &Board, server: &Server, note: Note) -> Result<String> {
     };
     if notes.insert(uri.clone(), text).is_some() {
         // Whoever subscribed to this very note hears of it.
-        server.resource_updated(&uri);
+        server.notifier().resource_updated(&uri);
         return Ok(format!("changed {uri}"));
     }
     let (board, at) = (Arc::clone(board), uri.clone());
@@ -43,16 +43,17 @@ fn pin(board: &Board, server: &Server, note: Note) -> Result<String> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let board = Board::default();
-    let tool = Tool::new(
+    // It begins without resources and says that there will be some.
+    let server = Server::new("board", "1.0.0").grows().build()?;
+    let (board, pins) = (Board::default(), server.clone());
+    server.add_tool(Tool::new(
         "pin",
         "Pins a note to the board, changes it, or takes it off.",
-        move |Args(note): Args<Note>, cx: Cx| {
-            let pinned = pin(&board, cx.server(), note);
+        move |Args(note): Args<Note>| {
+            let pinned = pin(&board, &pins, note);
             async move { pinned }
         },
-    );
-    // It begins without resources and says that there will be some.
-    dateline::stdio(Server::new("board", "1.0.0").tool(tool).grows().build()?).await?;
+    ))?;
+    dateline::stdio(server).await?;
     Ok(())
 }

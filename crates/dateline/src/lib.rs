@@ -140,11 +140,12 @@ mod folder;
 mod skills;
 
 pub use directory::Directory;
-pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, wire::Limits};
+pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
+pub use seal;
 pub use server::{
     Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
-    Messages, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result, Sampled,
-    Server, Template, Together, Tool, ToolResult, Typed, Vars, Visit, seal,
+    Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result,
+    Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
 };
 pub use skills::Skills;
 pub use spec::{Era, Method, Revision, Revisions};

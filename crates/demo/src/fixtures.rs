@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use dateline::{
-    Args, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
+    Args, Builder, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
     ResourceTemplate, Result, Tool, ToolResult, Typed, Vars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::Step;
 
 /// A red pixel.
 const PNG: &[u8] = &[
@@ -23,11 +21,11 @@ const PNG: &[u8] = &[
 const WAV: &[u8] =
     b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x02\0\0\0\0\0";
 
-pub(crate) fn add(server: Step) -> Step {
+pub(crate) fn add(server: Builder) -> Builder {
     prompts(resources(questions(legacy_questions(notices(plain(server))))))
 }
 
-fn plain(server: Step) -> Step {
+fn plain(server: Builder) -> Builder {
     server
         .tool(Tool::new("test_simple_text", "Returns simple text.", || async {
             "This is a simple text response for testing."
@@ -113,7 +111,7 @@ async fn pause() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-fn notices(server: Step) -> Step {
+fn notices(server: Builder) -> Builder {
     server
         .tool(Tool::new("test_tool_with_logging", "Logs three messages.", |cx: Cx| async move {
             cx.log(Level::Info, None, "Tool execution started").await;
@@ -148,7 +146,7 @@ fn notices(server: Step) -> Step {
             "test_trigger_tool_change",
             "Announces a changed list of tools.",
             |cx: Cx| async move {
-                cx.server().tools_changed();
+                cx.notifier().tools_changed();
                 "announced"
             },
         ))
@@ -156,7 +154,7 @@ fn notices(server: Step) -> Step {
             "test_trigger_prompt_change",
             "Announces a changed list of prompts.",
             |cx: Cx| async move {
-                cx.server().prompts_changed();
+                cx.notifier().prompts_changed();
                 "announced"
             },
         ))
@@ -193,7 +191,7 @@ fn unsaid<T>(elicited: &Elicited<T>) -> &'static str {
     }
 }
 
-fn legacy_questions(server: Step) -> Step {
+fn legacy_questions(server: Builder) -> Builder {
     server
         .tool(Tool::new("test_sampling", "Asks the client's model.", |Args(args): Args<Prompted>, cx: Cx| async move {
             let sampled = cx.sample("sampling", &text_message(&args.prompt)).await?;
@@ -276,7 +274,7 @@ async fn name_of(cx: &Cx, key: &str) -> Result<String> {
     })
 }
 
-fn questions(server: Step) -> Step {
+fn questions(server: Builder) -> Builder {
     server
         .tool(Tool::new("test_missing_capability", "Cannot go on without sampling.", |cx: Cx| async move {
             let sampled = cx.sample("needed", &text_message("Say something.")).await?;
@@ -358,7 +356,7 @@ fn questions(server: Step) -> Step {
         ))
 }
 
-fn resources(server: Step) -> Step {
+fn resources(server: Builder) -> Builder {
     server
         .resource(
             Resource::fixed(
@@ -388,7 +386,7 @@ fn resources(server: Step) -> Step {
         )
 }
 
-fn prompts(server: Step) -> Step {
+fn prompts(server: Builder) -> Builder {
     server
         .prompt(Prompt::new("test_simple_prompt", "A prompt without arguments.", || async {
             "This is a simple prompt for testing."

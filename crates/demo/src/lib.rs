@@ -24,6 +24,3 @@ pub fn builder(fixtures: Option<Skills>) -> Builder {
 pub fn skills() -> Result<Skills, String> {
     skills::ours()
 }
-
-/// A step in building the server.
-pub(crate) type Step = Builder;

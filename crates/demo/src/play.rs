@@ -3,12 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dateline::{Args, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
+use dateline::{Args, Builder, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, json};
-
-use crate::Step;
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -89,7 +87,7 @@ impl Drop for Unfinished {
     }
 }
 
-pub(crate) fn add(server: Step) -> Step {
+pub(crate) fn add(server: Builder) -> Builder {
     let cancelled = Cancelled::default();
     let listed = Arc::clone(&cancelled);
     server
@@ -126,7 +124,7 @@ pub(crate) fn add(server: Step) -> Step {
             "touch_resource",
             "Tells whoever watches a resource that it changed.",
             |Args(touch): Args<Touch>, cx: Cx| async move {
-                cx.server().resource_updated(&touch.uri);
+                cx.notifier().resource_updated(&touch.uri);
                 format!("touched {}", touch.uri)
             },
         ))

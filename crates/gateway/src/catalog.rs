@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use proto::{Mirror, Object, Raw, header};
-use server::Template;
+use proto::{Mirror, Object, Raw, Template, header};
 use spec::Method;
 
 use crate::name::{self, Candidate, Known};

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proto::{CacheHint, Capabilities, Change, Description, Object, Watchers};
-use server::seal::{Keys, Sealer, SystemClock};
+use seal::{Keys, Sealer, SystemClock};
 use spec::Capability;
 use tokio::sync::broadcast;
 use tokio::time::Instant;

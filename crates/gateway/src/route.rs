@@ -10,8 +10,8 @@ use proto::{
     Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level,
     Listening, Mirror, Object, Peer, Principal, Raw, Rejection, Request, Service,
 };
+use seal::purpose;
 use serde::{Deserialize, Serialize};
-use server::seal::purpose;
 use spec::Method;
 
 use crate::Gateway;
@@ -94,7 +94,7 @@ impl Gateway {
         };
         let hint = CacheHint { ttl: Duration::ZERO, public: true };
         let placed = (1..).zip(entries.iter());
-        server::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+        seal::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     /// Says in the logs of a list whose entries are not in it.

@@ -23,6 +23,7 @@ mod raw;
 mod rejection;
 mod service;
 pub mod stream;
+pub mod template;
 pub mod upstream;
 mod watch;
 pub mod wire;
@@ -38,4 +39,5 @@ pub use service::{
     Answer, Answers, Ask, BoxFuture, BoxStream, CacheHint, Change, Description, Event, EventSink,
     ExtensionMethod, Filter, Interim, Listening, Mirror, Peer, Principal, Request, Service,
 };
+pub use template::Template;
 pub use watch::Watchers;

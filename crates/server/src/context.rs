@@ -10,11 +10,12 @@ use serde_json::Value;
 use spec::Question;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Server;
 use crate::error::{Error, Kind, Result};
 use crate::form::{Form, Visit};
-use crate::resource::Vars;
+use crate::notifier::Notifier;
+use crate::pages::Pages;
 use crate::schema::{Validator, with_integers};
+use crate::vars::Vars;
 
 /// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
 ///
@@ -26,7 +27,8 @@ use crate::schema::{Validator, with_integers};
 pub struct Cx(Arc<Inner>);
 
 struct Inner {
-    server: Server,
+    notifier: Arc<Notifier>,
+    pages: Pages,
     request: Request,
     arguments: Raw,
     vars: Vars,
@@ -37,14 +39,24 @@ struct Inner {
 
 impl Cx {
     pub(crate) fn new(
-        server: Server,
+        notifier: Arc<Notifier>,
+        pages: Pages,
         request: Request,
         arguments: Raw,
         vars: Vars,
         answers: Vec<(ByteString, Result<Raw, Raw>)>,
     ) -> Cx {
         let cancelled = CancellationToken::new();
-        Cx(Arc::new(Inner { server, request, arguments, vars, answers, cancelled, asked: Mutex::default() }))
+        Cx(Arc::new(Inner {
+            notifier,
+            pages,
+            request,
+            arguments,
+            vars,
+            answers,
+            cancelled,
+            asked: Mutex::default(),
+        }))
     }
 
     pub(crate) fn vars(&self) -> &Vars {
@@ -77,9 +89,9 @@ impl Cx {
         &self.0.request.params
     }
 
-    /// The server, to tell of changes.
-    pub fn server(&self) -> &Server {
-        &self.0.server
+    /// Tells clients of changes.
+    pub fn notifier(&self) -> &Notifier {
+        &self.0.notifier
     }
 
     /// One page of a list of an extension's own, as the member of a result: the entries behind the place that the
@@ -94,7 +106,7 @@ impl Cx {
         entries: impl IntoIterator<Item = &'a Raw>,
     ) -> Result<Object> {
         let places = (1..).zip(entries);
-        self.0.server.page_of(&self.0.request, member, places).map_err(Error::reject)
+        self.0.pages.of_extension(&self.0.request, member, places).map_err(Error::reject)
     }
 
     /// Reports progress, where the client asked for it. `progress` must grow from one report to the next.

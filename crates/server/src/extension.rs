@@ -5,14 +5,7 @@
 use proto::{ExtensionMethod, Object, Raw};
 use serde_json::Value;
 
-use crate::engine::Builder;
 use crate::handler::{Handler, Run, run};
-
-/// Definitions that belong together and are made from one thing, such as the files of a folder.
-pub trait Part {
-    /// The server with them.
-    fn add(self, to: Builder) -> Builder;
-}
 
 /// An extension: its identifier, its settings, and the methods that it adds.
 pub struct Extension {

@@ -12,11 +12,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::content::{Content, ResourceContents, ToolResult};
+use crate::contents::Contents;
 use crate::context::Cx;
 use crate::error::{Error, Kind, Result};
-use crate::prompt::Messages;
-use crate::resource::{Contents, Vars};
+use crate::messages::Messages;
 use crate::schema::{value_of, with_integers};
+use crate::vars::Vars;
 
 /// Something that a handler can take from a request: [`Args`], [`Vars`] and [`Cx`].
 pub trait FromCall: Sized + Send + 'static {

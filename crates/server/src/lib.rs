@@ -1,39 +1,50 @@
 //! The engine behind a server that is written once and serves every revision.
 //!
 //! [`Server`] holds tools, resources and prompts and is a [`proto::Service`]: it knows no era and no transport.
-//! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
+//! What spans requests (request state, cursors) is sealed by [`seal`](::seal) and kept by the client.
 
+mod answer;
 mod bounds;
+mod builder;
 mod complete;
+mod completion;
 mod content;
+mod contents;
 mod context;
-mod engine;
 mod error;
 mod extension;
 mod form;
+mod guard;
 mod handler;
-mod list;
+mod messages;
+mod notifier;
+mod offer;
+mod pages;
+mod params;
 mod prompt;
 mod rate;
 mod resource;
 mod schema;
-pub mod seal;
+mod server;
 mod shelf;
-mod template;
 mod tool;
+mod vars;
 
+pub use builder::{Builder, Part};
 pub use complete::Typed;
 pub use content::{Content, ResourceContents, ToolResult};
+pub use contents::Contents;
 pub use context::{Cx, Elicited, Sampled, Together};
-pub use engine::{Builder, Server};
 pub use error::{Error, Result};
-pub use extension::{Extension, Part};
+pub use extension::Extension;
 pub use form::{Form, Visit};
 pub use handler::{Args, FromCall, Handler, Json, Reply};
-pub use list::page;
-pub use prompt::{Messages, Prompt};
+pub use messages::Messages;
+pub use notifier::Notifier;
+pub use prompt::Prompt;
 pub use rate::Rate;
-pub use resource::{Contents, Resource, ResourceTemplate, Vars};
+pub use resource::{Resource, ResourceTemplate};
 pub use schema::Validator;
-pub use template::Template;
+pub use server::Server;
 pub use tool::Tool;
+pub use vars::Vars;

@@ -3,42 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use proto::template::Template;
 use proto::{CacheHint, Object, Raw};
 use serde_json::Value;
 
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
+use crate::contents::Contents;
 use crate::handler::{Handler, Named, Run, run};
-use crate::template::{Found, Template};
-
-/// What a resource holds, as a handler gives it.
-#[derive(Clone, Debug)]
-pub enum Contents {
-    /// There is no such resource.
-    Nothing,
-    /// Text, of the MIME type that the definition names.
-    Text(String),
-    /// Bytes, of the MIME type that the definition names.
-    Bytes(Vec<u8>),
-    /// Contents with URIs and MIME types of their own.
-    These(Vec<ResourceContents>),
-}
-
-impl Contents {
-    /// With what the definition says where the handler did not.
-    pub(crate) fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
-        match self {
-            Contents::Nothing => Vec::new(),
-            Contents::Text(text) => {
-                vec![ResourceContents::text(uri, mime_type.unwrap_or("text/plain"), text)]
-            }
-            Contents::Bytes(bytes) => {
-                vec![ResourceContents::blob(uri, mime_type.unwrap_or("application/octet-stream"), bytes)]
-            }
-            Contents::These(contents) => contents,
-        }
-    }
-}
 
 /// What resources and templates have in common.
 pub(crate) struct Readable {
@@ -128,44 +100,6 @@ impl Resource {
     pub(crate) fn ready(self) -> Result<Readable, String> {
         url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
         Ok(Readable { listed: self.listed, ..Readable::new(self.definition, self.handler, self.hint) })
-    }
-}
-
-/// The URI that is read, and the values of its template's variables.
-#[derive(Clone, Debug, Default)]
-pub struct Vars {
-    /// The whole URI.
-    pub uri: String,
-    values: HashMap<String, String>,
-    lists: HashMap<String, Vec<String>>,
-}
-
-impl Vars {
-    pub(crate) fn new(uri: &str, found: Vec<Found>) -> Vars {
-        let values = found.iter().map(|found| (found.name.clone(), found.text())).collect();
-        let lists = found.into_iter().map(|found| (found.name, found.values)).collect();
-        Vars { uri: uri.to_owned(), values, lists }
-    }
-
-    /// A variable's value, percent-decoded; empty where the URI has none. Several values of an exploded variable are
-    /// joined as the template writes them: `/` between segments of a path, `,` elsewhere.
-    pub fn get(&self, name: &str) -> &str {
-        self.values.get(name).map_or("", String::as_str)
-    }
-
-    /// The values of an exploded variable such as `{/path*}`, percent-decoded one by one; of any other variable one, or
-    /// none where the URI has none.
-    pub fn list(&self, name: &str) -> &[String] {
-        self.lists.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether the URI has the variable, be its value empty.
-    pub fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-
-    pub(crate) fn values(&self) -> &HashMap<String, String> {
-        &self.values
     }
 }
 

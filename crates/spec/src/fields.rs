@@ -1,7 +1,6 @@
 //! What the objects on the wire are made of, and since when: a row for each field of each type.
 
 use crate::meta;
-use crate::method::{Method, Notice, Question};
 use crate::revision::{Revision, Revisions};
 use crate::shape::Opens::{Content, ContentOrList, Contents, List, Map, Object};
 use crate::shape::{Field, Form, Kind, Shape, opt, req};
@@ -50,28 +49,6 @@ const fn answer_meta(exists: Revisions) -> Field {
 
 const fn annotations(exists: Revisions) -> Field {
     opt("annotations", exists).opens(Object(&ANNOTATIONS))
-}
-
-/// Every shape, each once and before those below it: what messages begin with comes from the rows of methods,
-/// questions and notifications.
-pub fn all() -> Vec<&'static Shape> {
-    let results = Method::rows().iter().map(|row| row.result);
-    let notices = Notice::rows().iter().map(|row| row.params);
-    let questions = Question::ALL.into_iter().flat_map(|question| [question.params(), question.answer()]);
-    let requests = Method::rows().iter().map(|row| row.params);
-    let mut left: Vec<&'static Shape> =
-        results.chain([&INPUT_REQUIRED_RESULT]).chain(notices).chain(questions).chain(requests).collect();
-    left.reverse();
-    let mut found: Vec<&'static Shape> = Vec::new();
-    while let Some(shape) = left.pop() {
-        if found.iter().any(|known| std::ptr::eq(*known, shape)) {
-            continue;
-        }
-        found.push(shape);
-        let below: Vec<_> = shape.below().collect();
-        left.extend(below.into_iter().rev());
-    }
-    found
 }
 
 /// The shapes of `_meta`, with whose it is.

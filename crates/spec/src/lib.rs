@@ -13,6 +13,7 @@ mod method;
 mod revision;
 mod rules;
 pub mod shape;
+mod shapes;
 pub mod skills;
 
 pub use code::Code;
@@ -20,3 +21,4 @@ pub use method::{Capability, Direction, Home, Method, MethodRow, Notice, NoticeR
 pub use revision::{Era, Revision, Revisions};
 pub use rules::{Column, Disconnect, InvalidInput, LogScope, Rules, Setting, VersionHeader};
 pub use shape::Shape;
+pub use shapes::shapes;

@@ -13,7 +13,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::{Arrival, Exchange, LEGACY, MODERN, Wire};
+use crate::arrival::{Arrival, Exchange, LEGACY, MODERN, Wire};
 
 /// What makes a request modern.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -282,8 +282,9 @@ mod tests {
         http.sent(1, b"", &[("MCP-Protocol-Version", MODERN)], None);
         http.sent(2, b"", &[], Some(LEGACY[3]));
         http.sent(3, b"", &[], None);
-        let head =
-            |exchange| Arrival::Head(exchange, crate::Head { status: 405, headers: http::HeaderMap::new() });
+        let head = |exchange| {
+            Arrival::Head(exchange, crate::arrival::Head { status: 405, headers: http::HeaderMap::new() })
+        };
         assert_eq!(http.shown(&head(1), None), Some(MODERN));
         assert_eq!(http.shown(&head(2), None), Some(LEGACY[3]));
         assert_eq!(http.shown(&head(3), None), None);

@@ -1,7 +1,7 @@
 //! HTTP by hand: one connection an exchange, so that cutting it cuts that exchange alone.
 
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -10,16 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
-use crate::{Arrival, Exchange};
-
-/// The head of a response.
-#[derive(Clone, Debug)]
-pub struct Head {
-    /// The status.
-    pub status: u16,
-    /// The headers.
-    pub headers: HeaderMap,
-}
+use crate::arrival::{Arrival, Exchange, Head};
 
 /// Sends one request on a connection of its own. Dropping the response cuts the connection.
 pub async fn http(

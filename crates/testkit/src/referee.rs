@@ -415,9 +415,14 @@ fn folder() -> PathBuf {
     let named = std::env::var_os("DATELINE_SPEC").map(|folder| Path::new(&folder).join("schema"));
     let above = || {
         let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-        folders.map(|above| above.join("shared/spec/schema")).find(|folder| folder.is_dir())
+        let mut places = folders
+            .flat_map(|above| ["target/spec/schema", "shared/spec/schema"].map(|folder| above.join(folder)));
+        places.find(|folder| folder.is_dir())
     };
     named.or_else(above).filter(|folder| folder.is_dir()).unwrap_or_else(|| {
-        panic!("the official schemas are not found: set DATELINE_SPEC to the folder that holds schema/<revision>/schema.json")
+        panic!(
+            "the official schemas are not found: tests/schemas.sh fetches them, or set DATELINE_SPEC to the folder that \
+             holds schema/<revision>/schema.json"
+        )
     })
 }

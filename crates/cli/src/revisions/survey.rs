@@ -200,7 +200,7 @@ fn all_fields(found: &mut Vec<Entry>) {
         let of = |known: &Shape| shape.name.split('.').next() == Some(known.name);
         of(&fields::SERVER_CAPABILITIES) || of(&fields::CLIENT_CAPABILITIES)
     };
-    for shape in fields::all() {
+    for shape in spec::shapes() {
         if !is_meta(shape) && !is_capability(shape) {
             found.extend(members(Kind::Fields, shape.name, shape));
         }

@@ -214,11 +214,11 @@ async fn sub_02_sub_07_every_type_is_announced_to_those_who_asked_for_it_alone()
             exchanges.push(listening(&mut client, &json!(id), filter, filter).await);
         }
         for _ in 0..3 {
-            server.resources_changed();
-            server.prompts_changed();
-            server.resource_updated("r://2");
-            server.tools_changed();
-            server.resource_updated("r://1");
+            server.notifier().resources_changed();
+            server.notifier().prompts_changed();
+            server.notifier().resource_updated("r://2");
+            server.notifier().tools_changed();
+            server.notifier().resource_updated("r://1");
             for ((id, _, method), exchange) in cases.iter().zip(&exchanges) {
                 let message = event(&mut client, &json!(id), *exchange).await;
                 assert_eq!(&message["method"], method, "{wire:?}: {message}");
@@ -362,7 +362,8 @@ async fn sub_05_updates_go_to_sessions_that_subscribed_until_they_unsubscribe() 
         one.asks("resources/subscribe", "r:1").await;
         one.asks("resources/subscribe", "r:2").await;
         other.asks("resources/subscribe", "r:2").await;
-        let touch = || ["r:3", "r:1", "r:2"].into_iter().for_each(|uri| server.resource_updated(uri));
+        let touch =
+            || ["r:3", "r:1", "r:2"].into_iter().for_each(|uri| server.notifier().resource_updated(uri));
         for _ in 0..3 {
             touch();
             one.hears(&updated("r:1")).await;
@@ -407,9 +408,9 @@ async fn sub_07_changed_lists_are_announced_to_every_session() {
         }
         super::listening(&server, 2).await;
         for _ in 0..2 {
-            server.resources_changed();
-            server.prompts_changed();
-            server.tools_changed();
+            server.notifier().resources_changed();
+            server.notifier().prompts_changed();
+            server.notifier().tools_changed();
             for session in &mut both {
                 for list in ["tools", "prompts", "resources"] {
                     let method = format!("notifications/{list}/list_changed");

@@ -57,7 +57,7 @@ pub(crate) async fn locals(wire: Wire, service: impl proto::Service, count: usiz
 /// Waits until so many listens of a server run: that of a session begins once it is told that the client is ready.
 pub(crate) async fn listening(server: &Server, count: usize) {
     let running = async {
-        while server.listeners() < count {
+        while server.notifier().listeners() < count {
             tokio::task::yield_now().await;
         }
     };

@@ -88,8 +88,8 @@ async fn can_03_sub_04_sub_06_a_listen_that_the_server_ends_is_told_so_and_then_
         for id in &ids {
             listen(&mut client, id, &tools()).await;
         }
-        assert_eq!(server.listeners(), ids.len(), "{what}");
-        server.tools_changed();
+        assert_eq!(server.notifier().listeners(), ids.len(), "{what}");
+        server.notifier().tools_changed();
         for id in &ids {
             let tagged = |m: &Value| {
                 m["method"] == "notifications/tools/list_changed" && m["params"]["_meta"][SUBSCRIPTION] == *id
@@ -184,11 +184,11 @@ async fn sub_04_a_listen_has_no_timeout() {
             tokio::time::advance(Duration::from_secs(24 * 3600)).await;
             tokio::time::resume();
             assert_eq!(client.call("hi", json!({})).await.said(), "hi", "{wire:?}");
-            server.tools_changed();
+            server.notifier().tools_changed();
             let told = client.next("notifications/tools/list_changed").await;
             assert_eq!(told["params"]["_meta"][SUBSCRIPTION], "patient", "{wire:?}");
         }
-        assert!(server.listeners() >= 1, "{wire:?}");
+        assert!(server.notifier().listeners() >= 1, "{wire:?}");
         let ended =
             client.leftovers().into_iter().filter(|a| matches!(a, Arrival::Message(..) | Arrival::End(_)));
         // Over HTTP the calls beside it have ended.
@@ -230,15 +230,15 @@ async fn slow_reader(
     listen(&mut quick, &json!("quick"), &json!({"resourceSubscriptions": ["x:/"]})).await;
     let mut piped = house.client(Wire::Stdio, MODERN, json!({})).await;
     listen(&mut piped, &json!("piped"), &json!({"resourceSubscriptions": ["x:/"]})).await;
-    assert_eq!(server.listeners(), 3, "{what}");
+    assert_eq!(server.notifier().listeners(), 3, "{what}");
     // It is one message again and again, and a large one: the referee would take longer than all the rest.
     (quick.unjudged, piped.unjudged) = (true, true);
     let filling = "f".repeat(bytes);
     let mut changed = 0;
-    while server.listeners() == 3 {
+    while server.notifier().listeners() == 3 {
         assert!(changed < 4000, "{what}: it is never let go");
         for _ in 0..100 {
-            server.resource_updated(&format!("x:/{changed}/{filling}"));
+            server.notifier().resource_updated(&format!("x:/{changed}/{filling}"));
             changed += 1;
         }
         // Whoever reads hears of every one, in order.
@@ -251,7 +251,7 @@ async fn slow_reader(
             assert_eq!(client.call("hi", json!({})).await.said(), "hi", "{what}");
         }
     }
-    assert_eq!(server.listeners(), 2, "{what}: it alone is let go");
+    assert_eq!(server.notifier().listeners(), 2, "{what}: it alone is let go");
     let messages = rest(slow, |m| m["id"] == "slow").await;
     let (told, end) = messages.split_at(messages.len() - 2);
     ends(end, &json!("slow"), what);
@@ -309,14 +309,14 @@ async fn a_listen_whose_client_is_gone_is_forgotten() {
         for round in 0..5 {
             let mut client = house.client(wire, MODERN, json!({})).await;
             listen(&mut client, &json!("gone"), &tools()).await;
-            assert_eq!(server.listeners(), 1, "{wire:?} {round}");
+            assert_eq!(server.notifier().listeners(), 1, "{wire:?} {round}");
             match wire {
                 Wire::Http => client.disconnect(1),
                 _ => drop(client),
             }
             let gone = async {
-                while server.listeners() > 0 {
-                    server.tools_changed();
+                while server.notifier().listeners() > 0 {
+                    server.notifier().tools_changed();
                     tokio::task::yield_now().await;
                 }
             };

@@ -33,17 +33,18 @@ pub struct Template {
 
 /// A variable that a URI has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Found {
-    pub(crate) name: String,
+pub struct Found {
+    /// Its name.
+    pub name: String,
     /// Its values, percent-decoded: one, or any number where it is exploded.
-    pub(crate) values: Vec<String>,
+    pub values: Vec<String>,
     /// What stands between values in one text.
     joint: &'static str,
 }
 
 impl Found {
     /// The values as one text.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.values.join(self.joint)
     }
 }
@@ -81,7 +82,7 @@ impl Template {
     }
 
     /// The variables that make the template this URI.
-    pub(crate) fn find(&self, uri: &str) -> Option<Vec<Found>> {
+    pub fn find(&self, uri: &str) -> Option<Vec<Found>> {
         // A URI is not read as a whole where its beginning already is another one.
         let mut begins = unit::units(uri);
         if !self.start.iter().all(|expected| begins.next().is_some_and(|got| got.as_ref() == Ok(expected))) {

@@ -4,6 +4,8 @@
 //! principal and an expiry. Any process that has the key can open them
 //! (<https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow>).
 
+mod page;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spec::meta;
+
+pub use page::{page, paged};
 
 const NONCE: usize = 24;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proto::{CacheHint, Object, Raw, Rejection, Request, project};
 
-use crate::seal::Sealer;
+use crate::Sealer;
 
 /// How long a cursor can be used.
 const CURSOR_TTL: Duration = Duration::from_secs(3600);
@@ -28,7 +28,7 @@ pub fn page<'a>(
 }
 
 /// The same of any list, which its cursors are bound to by `purpose`, and without a cache hint.
-pub(crate) fn paged<'a>(
+pub fn paged<'a>(
     name: &'static str,
     purpose: &str,
     entries: impl Iterator<Item = (u64, &'a Raw)>,

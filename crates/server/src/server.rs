@@ -1,0 +1,119 @@
+//! A server: what it offers, which can change while it is served.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use proto::{CacheHint, Change, Description, Object, Peer};
+use spec::Method;
+
+use crate::handler::Run;
+use crate::notifier::Notifier;
+use crate::offer::Offer;
+use crate::pages::Pages;
+use crate::prompt::Prompt;
+use crate::rate::Limiter;
+use crate::resource::{Resource, ResourceTemplate};
+use crate::tool::Tool;
+
+/// Decides who may call a tool.
+pub(crate) type Gate = Arc<dyn Fn(&Peer, &str) -> Result<(), String> + Send + Sync>;
+
+/// A server. Clones are handles to the same one.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Parts>);
+
+/// What a server consists of.
+pub(crate) struct Parts {
+    pub(crate) description: Arc<Description>,
+    /// Replaced as a whole; a request keeps the one that it began with.
+    pub(crate) offer: RwLock<Arc<Offer>>,
+    pub(crate) methods: HashMap<&'static str, Run<Object>>,
+    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) pages: Pages,
+    pub(crate) hints: HashMap<Method, CacheHint>,
+    pub(crate) completions: Limiter,
+    pub(crate) calls: Option<Limiter>,
+    pub(crate) gate: Option<Gate>,
+}
+
+impl Server {
+    pub(crate) fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.0.offer.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes what is offered, and tells clients where that succeeded.
+    fn change<T, E>(&self, change: &Change, with: impl FnOnce(&mut Offer) -> Result<T, E>) -> Result<T, E> {
+        let changed = {
+            let mut offer = self.0.offer.write().unwrap_or_else(PoisonError::into_inner);
+            let mut new = (**offer).clone();
+            let changed = with(&mut new);
+            if changed.is_ok() {
+                *offer = Arc::new(new);
+            }
+            changed
+        };
+        if changed.is_ok() {
+            self.0.notifier.tell(change);
+        }
+        changed
+    }
+
+    /// Offers one more tool from now on, and tells clients. What was not declared at the start (see
+    /// [`crate::Builder::grows`]) older sessions may not look for.
+    ///
+    /// # Errors
+    /// When there is one of that name, or its definition is wrong.
+    pub fn add_tool(&self, tool: Tool) -> Result<(), String> {
+        self.change(&Change::Tools, |offer| offer.put_tool(tool))
+    }
+
+    /// No longer offers a tool, and tells clients; says whether there was one. Calls under way go on.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.change(&Change::Tools, |offer| offer.tools.take(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more prompt from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), String> {
+        self.change(&Change::Prompts, |offer| offer.put_prompt(prompt))
+    }
+
+    /// No longer offers a prompt, and tells clients; says whether there was one.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.change(&Change::Prompts, |offer| offer.prompts.take(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more resource from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_resource(&self, resource: Resource) -> Result<(), String> {
+        self.change(&Change::Resources, |offer| offer.put_resource(resource))
+    }
+
+    /// No longer offers a resource, and tells clients; says whether there was one.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        self.change(&Change::Resources, |offer| offer.resources.take(uri).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Offers one more resource template from now on, and tells clients.
+    ///
+    /// # Errors
+    /// As [`Server::add_tool`].
+    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), String> {
+        self.change(&Change::Resources, |offer| offer.put_template(template))
+    }
+
+    /// No longer offers a resource template, and tells clients; says whether there was one.
+    pub fn remove_template(&self, template: &str) -> bool {
+        self.change(&Change::Resources, |offer| offer.templates.take(template).then_some(()).ok_or(()))
+            .is_ok()
+    }
+
+    /// Tells clients of changes that are not made through this handle, such as those of a resource's contents.
+    pub fn notifier(&self) -> &Notifier {
+        &self.0.notifier
+    }
+}
