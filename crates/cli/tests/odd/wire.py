@@ -371,11 +371,13 @@ class SilentProbe(Peer):
 
 @odd("closes")
 class Closes(Peer):
-    """Ends each connection after an answer without saying so."""
+    """Ends each connection after an answer without saying so; who sends more on it finds that out then."""
 
     def over_http(self, exchange, request):
+        if getattr(exchange, "served", False):
+            return exchange.hang_up()
+        exchange.served = True
         super().over_http(exchange, request)
-        exchange.hang_up()
 
 
 @odd("swallows")

@@ -137,7 +137,7 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpen
     };
     let silent = matches!(first, Probed::Silent);
     match first {
-        Probed::Said(Some(Ok(found))) => return Ok(found),
+        Probed::Said(Some(Ok(found))) => return Ok(*found),
         Probed::Said(Some(Err(supported))) => only_legacy(&supported)?,
         Probed::Opened(opened) => return Ok(link.opened(*opened)),
         Probed::Said(None) | Probed::Silent => {}
@@ -146,7 +146,7 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpen
         Ok(opened) => Ok(link.opened(opened)),
         // It was slow to wake up.
         Err(_) if silent => match probe(link, settings).await? {
-            Some(Ok(found)) => Ok(found),
+            Some(Ok(found)) => Ok(*found),
             _ => Ok(link.opened(open(link, settings).await?)),
         },
         Err(why) => Err(why),
@@ -155,7 +155,7 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpen
 
 /// What came of asking what a server is.
 enum Probed {
-    Said(Option<Result<Found, Vec<String>>>),
+    Said(Option<Result<Box<Found>, Vec<String>>>),
     Opened(Box<Opened>),
     Silent,
 }
@@ -164,13 +164,13 @@ enum Probed {
 async fn probe(
     link: &Link,
     settings: &Settings,
-) -> Result<Option<Result<Found, Vec<String>>>, TransportError> {
+) -> Result<Option<Result<Box<Found>, Vec<String>>>, TransportError> {
     let params = Calls::discover(link.revision, &settings.introduction);
     let mut headers = mirrored::of_request(link.revision.as_str(), Method::Discover, &params, &[]);
     headers.extend(link.accepting());
     let probe = wire::request(&Id::number(1), Method::Discover.wire(), &params);
     let Asked { outcome, .. } = link.ask(Ask::post(probe, headers, true), settings).await?;
-    Ok(outcome.as_ref().and_then(|outcome| discovered(outcome, settings)))
+    Ok(outcome.as_ref().and_then(|outcome| discovered(outcome, settings)).map(|found| found.map(Box::new)))
 }
 
 /// A session that was opened.
