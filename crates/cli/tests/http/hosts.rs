@@ -402,6 +402,8 @@ async fn new_connections_are_refused_while_the_last_call_comes_to_its_end() {
         let ended = |a: &Arrival| matches!(a, Arrival::Message(_, m, _) if m["id"] == *call);
         let came = client.leftovers();
         assert!(!came.iter().any(ended), "and the calls are still under way: {came:?}");
+    }
+    for (client, call) in [&mut client, &mut lines].into_iter().zip(&calls) {
         assert_eq!(client.reply(call).await.said(), "counted down from 80");
     }
     assert_eq!(client.exit().await, Some(0));
