@@ -11,8 +11,11 @@ pub(crate) fn read(input: &[u8]) {
     let sent = Bytes::copy_from_slice(input);
     // What a server sends is read as far as it has one meaning.
     for heard in hear(sent.clone(), &limits) {
-        if let Heard::Message(message) = heard {
-            again(&message, &limits);
+        match heard {
+            // It answers nothing, and is written for nobody.
+            Heard::Message(Message::Response { id: None, outcome: Ok(_) }) => {}
+            Heard::Message(message) => again(&message, &limits),
+            Heard::Broken { .. } | Heard::Rubbish => {}
         }
     }
     let Ok(message) = wire::read(sent.clone(), &limits) else { return };
