@@ -22,7 +22,7 @@ use exit::Failure;
 
 /// It gives the memory of a peak back, which the system's allocator keeps.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
     let cli = match Cli::try_parse() {
