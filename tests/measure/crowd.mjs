@@ -1,19 +1,19 @@
-// What clients can make the server hold, and what is left of it: the resident set at the start, at the peak and some
+// What clients can make the server hold, and what is left of it: the resident set at the start, at the peak and --wait
 // seconds after, and what became of the clients.
 //
-//   node tests/measure/crowd.mjs [--dateline target/debug/dateline] [--only bodies,batch,…]
+//   node tests/measure/crowd.mjs [--dateline target/debug/dateline] [--only bodies,batch,…] [--wait 20]
 //
 // Linux only: it reads /proc.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 
 const { values } = parseArgs({
-  options: { dateline: { type: 'string', default: 'target/debug/dateline' }, only: { type: 'string' } },
+  options: { dateline: { type: 'string', default: 'target/debug/dateline' }, only: { type: 'string' }, wait: { type: 'string', default: '20' } },
 });
 const MIB = 1 << 20;
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
@@ -172,8 +172,9 @@ for (const [name, scene] of Object.entries(scenes)) {
   to.peak = Math.max(to.peak, to.resident());
   clearInterval(watching);
   end();
-  await pause(5);
+  await pause(Number(values.wait));
+  const files = () => readdirSync(`/proc/${to.server.pid}/fd`).length;
   const mib = (n) => `${n.toFixed(0).padStart(5)} MiB`;
-  console.log(`${name.padEnd(11)} start ${mib(before)}  peak ${mib(to.peak)}  after ${mib(to.resident())}  ${took.toFixed(1)} s, ${spent.toFixed(1)} s of a core  ${told}`);
+  console.log(`${name.padEnd(11)} start ${mib(before)}  peak ${mib(to.peak)}  after ${mib(to.resident())}  ${took.toFixed(1)} s, ${spent.toFixed(1)} s of a core  ${files()} files  ${told}`);
   to.server.kill('SIGKILL');
 }

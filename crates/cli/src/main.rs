@@ -29,7 +29,7 @@ use terminal::{LastWords, Log};
 
 /// It gives the memory of a peak back, which the system's allocator keeps.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
     let _last_words = LastWords::with_panics();

@@ -260,10 +260,11 @@ mod tests {
         assert_eq!((taken.unwrap(), ended.is_cancelled(), new_ended.is_cancelled()), (30, false, false));
         // What is complete is not let go; who finds nobody is refused.
         old.settle();
+        let more = old.take(30).await.unwrap();
         let (third, _) = begin(3);
-        let refused = third.take(90).await.unwrap_err();
+        let refused = third.take(50).await.unwrap_err();
         assert!(!refused.own() && !ended.is_cancelled());
-        drop(kept);
+        drop((kept, more));
         assert_eq!(third.take(60).await.unwrap().bytes(), 60);
         assert!(third.take(61).await.unwrap_err().own());
     }
