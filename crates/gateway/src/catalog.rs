@@ -31,6 +31,8 @@ pub(crate) struct Catalog {
     /// Which servers have resources of which scheme, each once.
     schemes: Vec<(String, Arc<Upstream>)>,
     mirrors: HashMap<String, Arc<[Mirror]>>,
+    /// Whether all servers were seen: what is whose before that depends on which came first.
+    settled: bool,
 }
 
 struct Pattern {
@@ -147,7 +149,7 @@ impl Catalog {
         let prompts = Source::all(upstreams, Method::PromptsList);
         let prompts = Named::merge(&prompts, Method::PromptsList, rules, (known, settled), |_, _| {});
         known.save();
-        let mut catalog = Catalog { tools, mirrors, prompts, ..Catalog::default() };
+        let mut catalog = Catalog { tools, mirrors, prompts, settled, ..Catalog::default() };
         catalog.add_resources(before, upstreams);
         catalog
     }
@@ -166,7 +168,8 @@ impl Catalog {
             self.schemes.extend(schemes.iter().map(|s| ((*s).to_owned(), Arc::clone(&source.upstream))));
             for entry in &source.offer.entries {
                 // Of several servers with one URI that is asked which had it before, else the first.
-                let owner = before.owners.get(&entry.key).map(|owner| owner.options.name.as_str());
+                let owner = before.owners.get(&entry.key).filter(|_| before.settled);
+                let owner = owner.map(|owner| owner.options.name.as_str());
                 let all = listing.get(&*entry.key).map(Vec::as_slice).unwrap_or_default();
                 let due = all.iter().find(|s| Some(s.name()) == owner).or(all.first());
                 if due.is_some_and(|due| due.name() != source.name()) {

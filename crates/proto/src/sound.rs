@@ -11,7 +11,7 @@ mod loose;
 mod schema;
 
 use spec::shape::{Field, Is, Kind, Opens};
-use spec::{MethodRow, Shape, fields};
+use spec::{MethodRow, NoticeRow, Shape, fields};
 
 use leaf::leaf;
 use loose::{note, opened, short};
@@ -49,6 +49,16 @@ pub fn entry(value: &mut Raw, shape: &Shape) -> Result<Lost, String> {
 pub fn question(ask: &mut Ask) -> Result<Lost, String> {
     let mut walk = Walk::default();
     walk.object(&mut ask.params, ask.question.params())?;
+    Ok(walk.lost)
+}
+
+/// Puts the params of a notification right. Says what was left out of them.
+///
+/// # Errors
+/// Where they mean nothing, says why.
+pub fn notice(params: &mut Object, row: &NoticeRow) -> Result<Lost, String> {
+    let mut walk = Walk::default();
+    walk.object(params, row.params)?;
     Ok(walk.lost)
 }
 

@@ -1,14 +1,15 @@
 //! The gate inwards, before the referee: whatever an upstream sends, what is let in can be shown to every revision.
 
 use proto::project::{self, Stamp};
-use proto::{Object, Raw, sound};
+use proto::stream::Stream;
+use proto::{Event, Level, Object, Raw, sound};
 use serde_json::{Value, json};
 use spec::{Direction, Method, MethodRow, Revision};
 use testkit::referee::judge;
 
-use crate::object;
 use crate::referee::for_all;
 use crate::values::{Tape, of_type};
+use crate::{object, parsed};
 
 /// What a client of each revision that has the method is shown, each valid there.
 fn shown(result: &Object, row: &MethodRow) -> Result<Vec<(Revision, Value)>, String> {
@@ -300,4 +301,26 @@ fn what_needs_no_change_is_let_in_to_the_byte() {
     let mut tool = Raw::parse(text.into(), 64).unwrap();
     sound::entry(&mut tool, sound::entries(Method::ToolsList.row()).unwrap()).unwrap();
     assert_eq!(tool.as_str(), text);
+}
+
+#[test]
+fn what_travels_beside_an_answer_is_put_right_too_or_not_told() {
+    let progress = |params: Value| Event::Progress(object(&params));
+    let log = |params: Value| Event::Log(Level::Error, object(&params));
+    for revision in Revision::ALL {
+        let mut stream = Stream::new(revision.rules(), Some(Raw::of("token")), Some(Level::Debug));
+        let mut told = |event: Event| {
+            let message = parsed(&stream.event(event)?);
+            judge(revision, Direction::ToClient, &message, None).unwrap();
+            Some(message["params"].clone())
+        };
+        let due = json!({"progressToken": "token", "progress": 1});
+        assert_eq!(told(progress(json!({"progress": 1, "total": null, "message": null}))), Some(due));
+        let due = json!({"progressToken": "token", "progress": 2});
+        assert_eq!(told(progress(json!({"progress": 2, "total": "many"}))), Some(due));
+        assert_eq!(told(progress(json!({"progress": "x"}))), None);
+        let due = json!({"level": "error", "data": null});
+        assert_eq!(told(log(json!({"level": "error", "logger": null}))), Some(due.clone()));
+        assert_eq!(told(log(json!({"level": "error", "logger": {}, "data": null}))), Some(due));
+    }
 }

@@ -145,16 +145,23 @@ class Repeats(Peer):
 
 @odd("mute-list")
 class MuteList(Peer):
-    """Answers its list once, and then no more."""
+    """Answers its list once, and from then on when it is told to, with one tool more. Tells of no changes."""
 
     listed = False
 
-    def over_stdio(self, request, write):
-        if request.get("method") == "tools/list":
-            if self.listed:
-                return
-            self.listed = True
-        super().over_stdio(request, write)
+    def __init__(self, era):
+        super().__init__(era)
+        self.released = threading.Event()
+
+    def do_release(self):
+        self.released.set()
+
+    def on_tools_list(self, params, request):
+        if self.listed:
+            self.released.wait()
+            return {"tools": self.tools() + [tool("late")], **self.hints()}
+        self.listed = True
+        return super().on_tools_list(params, request)
 
 
 @odd("wildcard")
@@ -229,7 +236,7 @@ class Owner(Peer):
 
 @odd("chatter")
 class Chatter(Peer):
-    """Tells three hundred times that its list changed, which it did not, and then once when it did."""
+    """Tells with each call of `chat` that its list changed; it does where it is asked to `grow`."""
 
     capabilities = {"tools": {"listChanged": True}}
     grown = False
@@ -238,11 +245,10 @@ class Chatter(Peer):
         return [tool("chat")] + ([tool("last")] if self.grown else [])
 
     def over_stdio(self, request, write):
-        if (request.get("params") or {}).get("name") == "chat":
-            changed = self.plain({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}) + b"\n"
-            write(changed * 300)
-            self.grown = True
-            write(changed)
+        params = request.get("params") or {}
+        if params.get("name") == "chat":
+            self.grown = bool(params["arguments"].get("grow"))
+            write(self.plain({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}) + b"\n")
         super().over_stdio(request, write)
 
 
