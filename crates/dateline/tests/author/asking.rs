@@ -187,7 +187,7 @@ async fn mrtr_07_a_malformed_answer_is_32602() {
                 assert!(told.contains(key), "{wire:?} {tool} {answer}: it says which: {told}");
             }
         }
-        for wrong in [json!([]), json!("x"), json!(null)] {
+        for wrong in [json!([]), json!("x")] {
             let mut params = call("one", json!({}));
             params["inputResponses"] = wrong.clone();
             assert_eq!(client.request("tools/call", params).await.code(), -32602, "{wire:?} {wrong}");
