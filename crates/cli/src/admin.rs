@@ -59,12 +59,26 @@ pub(crate) fn over_http(gateway: Gateway, token: Option<Arc<Token>>) -> Router {
     }
 }
 
+/// The first attempt to open the admin socket.
+pub(crate) struct First {
+    path: PathBuf,
+    opened: std::io::Result<Option<Socket>>,
+}
+
+/// Opens the admin socket, before it is said that dateline serves: whoever hears that may ask how it is. `None` where
+/// there is no place for one.
+pub(crate) async fn open(admin: &Admin) -> Option<First> {
+    let path = admin.admin_socket.clone().or_else(default_socket)?;
+    let opened = Socket::open(&path).await;
+    Some(First { path, opened })
+}
+
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.
-pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: CancellationToken) {
-    let Some(path) = admin.admin_socket.clone().or_else(default_socket) else { return };
+pub(crate) async fn serve(first: Option<First>, gateway: Gateway, shutdown: CancellationToken) {
+    let Some(First { path, mut opened }) = first else { return };
     let mut told = false;
     loop {
-        match Socket::open(&path).await {
+        match opened {
             Ok(Some(Socket { listener, file })) => {
                 transport::http::serve_unix(listener, router(gateway), shutdown).await;
                 drop(file);
@@ -84,6 +98,7 @@ pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: Cancellatio
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(AGAIN) => {}
         }
+        opened = Socket::open(&path).await;
     }
 }
 

@@ -40,8 +40,9 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     follow(&args.configured, config, &gateway, &shutdown);
     let served = async {
         let revisions = Revisions::ALL;
+        let admin = admin::open(&args.admin).await;
         let listening = Listening::new(gateway.clone(), revisions, &args.listen, &shutdown, &what).await?;
-        let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
+        let admin = admin::serve(admin, gateway.clone(), shutdown.clone());
         let router = args.admin_http.then(|| admin::over_http(gateway.clone(), token));
         tokio::join!(listening.serve(router), admin).0
     };

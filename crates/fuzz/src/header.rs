@@ -12,7 +12,7 @@ pub(crate) fn read(input: &[u8]) {
         assert_eq!(header::read(&headers, name::NAME).expect("ours is readable").as_deref(), Some(text));
         assert_eq!(header::must_equal(&headers, name::NAME, text), Ok(()));
     }
-    let (schema, value) = crate::halves(input);
+    let (schema, value) = crate::input::halves(input);
     if let Ok(value) = HeaderValue::from_bytes(value) {
         let headers = HeaderMap::from_iter([
             (HeaderName::from_static(name::NAME), value.clone()),
@@ -33,7 +33,7 @@ pub(crate) fn read(input: &[u8]) {
 
 /// What a schema says is mirrored, a request of ours mirrors, and is let in.
 fn mirrored(schema: &[u8]) {
-    let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::raw::DEPTH) else {
+    let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::input::DEPTH) else {
         return;
     };
     let Ok(mirrors) = header::mirrors(&schema) else { return };

@@ -13,6 +13,7 @@
 mod envelope;
 mod events;
 mod header;
+mod input;
 mod raw;
 mod sealed;
 mod template;
@@ -41,10 +42,4 @@ pub fn target(name: &str) -> fn(&[u8]) {
         .iter()
         .find(|(known, _)| *known == name)
         .map_or_else(|| panic!("no target {name}"), |(_, run)| *run)
-}
-
-/// Splits an input at its first zero byte, for targets that take two.
-fn halves(input: &[u8]) -> (&[u8], &[u8]) {
-    let at = input.iter().position(|byte| *byte == 0).unwrap_or(input.len());
-    (&input[..at], input.get(at + 1..).unwrap_or_default())
 }

@@ -6,8 +6,7 @@ use bytes::Bytes;
 use proto::{Object, Raw};
 use serde_json::Value;
 
-/// How deep, for all targets; serde_json itself takes no more than 127.
-pub(crate) const DEPTH: usize = 64;
+use crate::input::DEPTH;
 
 /// What is read is what was sent, and what serde_json sees in it.
 pub(crate) fn parse(input: &[u8]) {
@@ -80,7 +79,7 @@ fn opened(raw: &Raw) {
 
 /// An object that is changed and written is the object that serde_json would have after the same changes.
 pub(crate) fn rewrite(input: &[u8]) {
-    let (json, name) = crate::halves(input);
+    let (json, name) = crate::input::halves(input);
     let (Ok(raw), Ok(name)) = (Raw::parse(Bytes::copy_from_slice(json), DEPTH), std::str::from_utf8(name))
     else {
         return;

@@ -25,7 +25,7 @@ impl Keys for Fixed {
 /// Nothing that was not sealed here opens, however it is written.
 pub(crate) fn open(input: &[u8]) {
     let sealer = Sealer::new(Fixed, Fixed);
-    let (purpose, sealed) = crate::halves(input);
+    let (purpose, sealed) = crate::input::halves(input);
     let purpose = String::from_utf8_lossy(purpose);
     for sealed in [String::from_utf8_lossy(sealed).into_owned(), BASE64.encode(sealed)] {
         let opened = sealer.open::<Value>(&purpose, &Principal::local(), &sealed);
@@ -36,7 +36,7 @@ pub(crate) fn open(input: &[u8]) {
 /// What was sealed opens as it was, for its own purpose and principal; changed anywhere it does not.
 pub(crate) fn round_trip(input: &[u8]) {
     let sealer = Sealer::new(Fixed, Fixed);
-    let (purpose, value) = crate::halves(input);
+    let (purpose, value) = crate::input::halves(input);
     let (purpose, value) = (String::from_utf8_lossy(purpose), String::from_utf8_lossy(value));
     let (us, them) = (Principal::local(), Principal::anonymous());
     let sealed = sealer.seal(&purpose, &us, Duration::from_secs(60), &value).expect("there is a key");

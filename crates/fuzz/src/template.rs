@@ -4,7 +4,7 @@ use proto::Template;
 
 /// A template that is read says so again, names each variable once, and finds values only for those.
 pub(crate) fn read(input: &[u8]) {
-    let (source, uri) = crate::halves(input);
+    let (source, uri) = crate::input::halves(input);
     let (Ok(source), Ok(uri)) = (std::str::from_utf8(source), std::str::from_utf8(uri)) else { return };
     let Ok(template) = Template::new(source) else { return };
     assert_eq!(template.as_str(), source);

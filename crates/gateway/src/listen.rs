@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use proto::{BoxStream, Change, Filter, Listening, MOST_URIS, Peer, Rejection};
+use proto::{BoxStream, Change, Filter, Listening, Peer, Rejection};
 use spec::{Capability, Era};
 
 use crate::Gateway;
@@ -20,12 +20,6 @@ impl Gateway {
     /// Listens to what the filter names. Resources that their server does not watch are not honoured, and cost the rest
     /// nothing.
     pub(crate) async fn watch(&self, filter: Filter, peer: Arc<Peer>) -> Result<Listening, Rejection> {
-        if filter.uris.len() > MOST_URIS {
-            return Err(Rejection::Params(format!(
-                "{} resources are too many for one listen; it can have {MOST_URIS}",
-                filter.uris.len()
-            )));
-        }
         self.settled().await;
         let lists = Filter { uris: Vec::new(), ..filter.clone() };
         let mut streams: Vec<BoxStream<Change>> = vec![self.0.watchers.watch(lists.clone())];

@@ -44,4 +44,4 @@ pub use service::{
 };
 pub use template::Template;
 pub use wanted::Wanted;
-pub use watch::{MOST_URIS, Watchers};
+pub use watch::Watchers;

@@ -14,10 +14,6 @@ use crate::wanted::Watched;
 /// How many different changes may wait for a listener before it is let go.
 const BACKLOG: usize = 256;
 
-/// How many resources one listen may name: each change is compared with each of them, and each costs a server a
-/// subscription.
-pub const MOST_URIS: usize = 1024;
-
 /// The listeners of one service. Telling them costs what those cost that want to know, and a slow one does not hold up
 /// the others: a change that waits for it already is not told twice, and one for which too much waits is let go, with
 /// [`Change::Behind`] as its last word.

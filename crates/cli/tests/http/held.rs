@@ -177,11 +177,19 @@ async fn http_07_one_address_has_a_share_of_the_sessions_and_ends_its_own() {
         ours.push(session(&server, revision, json!({})).await);
     }
     let asked = initialize(LATEST_LEGACY).to_string();
+    let mut theirs = Vec::new();
     for _ in 0..20 {
         let mut stream = from([127, 0, 0, 2], &at).await;
         let text = [head(&at, "POST", &[("Connection", "close")], asked.len()), asked.clone()].concat();
         stream.write_all(text.as_bytes()).await.unwrap();
-        assert!(rest(stream).await.starts_with("HTTP/1.1 200"));
+        let answer = rest(stream).await;
+        let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        theirs.push(id.unwrap_or_else(|| panic!("{answer}")).to_owned());
+    }
+    let ping = request(1, "ping", json!({})).to_string();
+    for (number, id) in theirs.iter().enumerate() {
+        let due = if number < 18 { 404 } else { 200 };
+        assert_eq!(fetch(&at, "POST", &[("Mcp-Session-Id", id)], &ping).await.status, due, "{number}");
     }
     for client in &mut ours {
         client.request("ping", json!({})).await.result();

@@ -33,7 +33,7 @@ pub(crate) struct Arriving {
 }
 
 impl Arriving {
-    pub(crate) fn new(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Body> {
+    pub(crate) fn of(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Body> {
         let on_demand = request.headers().contains_key(header::EXPECT);
         request.map(|body| {
             if body.is_end_stream() {
@@ -101,7 +101,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    pub(crate) fn new(
+    pub(crate) fn of(
         response: http::Response<Body>,
         seat: &Arc<Seat>,
         holding: &Arc<Holding>,

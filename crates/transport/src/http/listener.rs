@@ -68,9 +68,9 @@ where
     let at = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let (mut router, seat, leaving) = (router.clone(), Arc::clone(&at), Arc::clone(&leaving));
-        let mut request = Arriving::new(request, &seat);
+        let mut request = Arriving::of(request, &seat);
         request.extensions_mut().insert(Arc::clone(&seat));
-        async move { router.call(request).await.map(|response| Leaving::new(response, &seat, &leaving)) }
+        async move { router.call(request).await.map(|response| Leaving::of(response, &seat, &leaving)) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

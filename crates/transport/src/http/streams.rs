@@ -319,11 +319,12 @@ impl Streams {
         if stream.reader != Some(place.reader) {
             return Next::End;
         }
-        if stream.own && stream.pending() == 0 {
-            if let Some(message) = self.waiting.pop_front() {
-                self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
-                self.keep(place.stream, message);
-            }
+        if stream.own
+            && stream.pending() == 0
+            && let Some(message) = self.waiting.pop_front()
+        {
+            self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
+            self.keep(place.stream, message);
         }
         let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
         if stream.pending() > 0 {
