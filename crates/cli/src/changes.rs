@@ -1,7 +1,9 @@
 //! Tells when a file should be read again.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dateline::CancellationToken;
 use notify::Watcher as _;
@@ -12,42 +14,50 @@ use crate::admin::SETTLES;
 
 /// What a folder of Kubernetes renames to put new files in the place of all old ones.
 const ALL_AT_ONCE: &str = "..data";
+/// How many links are followed to the file; the system itself stops at as many.
+const LINKS: usize = 40;
 
-/// The changes of a file: that it was written, or SIGHUP, which asks to read it in any case.
+/// The changes of a file: that it was written, appeared or went, or SIGHUP, which asks to read it in any case.
 pub(crate) struct Changes {
+    path: PathBuf,
     hangup: Signal,
     written: mpsc::Receiver<()>,
+    /// What has to be called so to concern the file.
+    names: Arc<Mutex<BTreeSet<OsString>>>,
     /// Ends with the value.
-    _watching: Option<notify::RecommendedWatcher>,
+    watcher: Option<notify::RecommendedWatcher>,
+    folders: BTreeSet<PathBuf>,
 }
 
 impl Changes {
-    /// Watches a file. `what` it is stands in a warning where that cannot be done, and only SIGHUP is left.
+    /// Watches a file, which may be a link, and may be missing with the folders that it will be in. `what` it is stands
+    /// in a warning where that cannot be done, and only SIGHUP is left.
     pub(crate) fn of(path: &Path, what: &str) -> Option<Changes> {
         let hangup = signal(SignalKind::hangup()).ok()?;
         let (told, written) = mpsc::channel(1);
-        let file = path.file_name().map(OsStr::to_owned);
+        let names: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
+        let wanted = Arc::clone(&names);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let ours = |event: notify::Event| {
-                let named =
-                    |name: Option<&OsStr>| name == file.as_deref() || name == Some(OsStr::new(ALL_AT_ONCE));
-                !event.kind.is_access() && event.paths.iter().any(|path| named(path.file_name()))
+                let wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                let named = |path: &PathBuf| path.file_name().is_some_and(|name| wanted.contains(name));
+                !event.kind.is_access() && event.paths.iter().any(named)
             };
             if event.is_ok_and(ours) {
                 // One that waits already stands for this one too.
                 let _ = told.try_send(());
             }
         });
-        // The folder is watched, since editors put a new file in the place of the old one.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let watching = watcher.and_then(|mut watcher| {
-            watcher.watch(folder, notify::RecursiveMode::NonRecursive)?;
-            Ok(watcher)
+        let folders = BTreeSet::new();
+        let mut changes = Changes { path: path.to_owned(), hangup, written, names, watcher: None, folders };
+        let aimed = watcher.and_then(|watcher| {
+            changes.watcher = Some(watcher);
+            changes.aim()
         });
-        if let Err(error) = &watching {
+        if let Err(error) = aimed {
             tracing::warn!(%error, "{what} cannot be watched; SIGHUP reads it again");
         }
-        Some(Changes { hangup, written, _watching: watching.ok() })
+        Some(changes)
     }
 
     /// Waits for the next one; false where there is none until `shutdown`.
@@ -58,6 +68,49 @@ impl Changes {
             Some(()) = self.written.recv() => tokio::time::sleep(SETTLES).await,
         }
         while self.written.try_recv().is_ok() {}
+        // Folders came or went, or a link leads elsewhere. Aimed before the file is read, so that nothing is missed.
+        if let Err(error) = self.aim() {
+            tracing::warn!(%error, "{} cannot be watched any more; SIGHUP reads it again", self.path.display());
+        }
         true
+    }
+
+    /// Watches the folder of the file and of each link to it, since editors put a new file in the place of the old one;
+    /// of a folder that is missing, the nearest one above it that is there.
+    fn aim(&mut self) -> notify::Result<()> {
+        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        let mut names = BTreeSet::from([OsString::from(ALL_AT_ONCE)]);
+        let mut folders = BTreeSet::new();
+        let mut path = self.path.clone();
+        for _ in 0..LINKS {
+            let mut at = path.as_path();
+            let folder = loop {
+                names.extend(at.file_name().map(OsStr::to_owned));
+                match at.parent() {
+                    Some(folder) if folder.as_os_str().is_empty() => break Path::new("."),
+                    Some(folder) if folder.is_dir() => break folder,
+                    Some(folder) => at = folder,
+                    None => break Path::new("/"),
+                }
+            };
+            // That it goes concerns the file too.
+            names.extend(folder.file_name().map(OsStr::to_owned));
+            folders.insert(folder.to_owned());
+            match std::fs::read_link(&path) {
+                Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+                Err(_) => break,
+            }
+        }
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        for gone in self.folders.difference(&folders) {
+            // One that was removed is not watched any more in any case.
+            let _ = watcher.unwatch(gone);
+        }
+        let watched = folders.iter().try_for_each(|folder| {
+            // One that was removed and made again has to be watched again; watching twice is watching once.
+            watcher.watch(folder, notify::RecursiveMode::NonRecursive)
+        });
+        self.folders = folders;
+        watched
     }
 }

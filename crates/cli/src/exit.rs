@@ -1,6 +1,6 @@
 //! How the program ends.
 
-use std::fmt;
+use crate::words;
 
 /// All went well.
 pub(crate) const DONE: u8 = 0;
@@ -12,6 +12,10 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) enum Failure {
     /// The server answered with an error.
     Answer(String),
+    /// A tool says that it failed, in as many lines as it likes.
+    Tool(String),
+    /// Nobody reads standard output any more, as after `| head`: there is nothing left to do, and nobody to tell.
+    Unread,
     /// Wrong usage or configuration.
     Usage(String),
     /// A server cannot be started or reached.
@@ -26,22 +30,24 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Answer(_) | Failure::Other(_) => 1,
+            Failure::Answer(_) | Failure::Tool(_) | Failure::Other(_) => 1,
+            Failure::Unread => DONE,
             Failure::Usage(_) => USAGE,
             Failure::Reach(_) => 3,
             Failure::Listen(_) => 4,
         }
     }
-}
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What is said of it on standard error: much of it may be what a server said.
+    pub(crate) fn told(&self) -> Option<String> {
         match self {
+            Failure::Unread => None,
+            Failure::Tool(text) => Some(words::text(text)),
             Failure::Answer(text)
             | Failure::Usage(text)
             | Failure::Reach(text)
             | Failure::Listen(text)
-            | Failure::Other(text) => f.write_str(text),
+            | Failure::Other(text) => Some(words::line(text)),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
 
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,9 +12,8 @@ use dateline::seal::{Key, Keys, ProcessKey};
 
 use crate::changes::Changes;
 use crate::exit::Failure;
-
-/// What others than the owner may do with a file.
-const OTHERS: u32 = 0o066;
+use crate::readers;
+use crate::terminal::{self, say};
 
 /// The keys of this process.
 #[derive(Clone)]
@@ -53,7 +50,9 @@ impl Keyring {
     pub(crate) fn open(file: Option<PathBuf>, shutdown: &CancellationToken) -> Result<Keyring, Failure> {
         let Some(path) = file else { return Keyring::process() };
         let keys = read(&path).map_err(Failure::Usage)?;
-        warn_of_readers(&path);
+        if let Some(warning) = readers::of(&path) {
+            say(&format!("dateline: warning: {warning}"));
+        }
         let file = Arc::new(KeyFile { path, keys: RwLock::new(keys) });
         tokio::spawn(reload(Arc::clone(&file), shutdown.clone()));
         Ok(Keyring::File(file))
@@ -69,11 +68,11 @@ async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
                 let mut current = file.keys.write().unwrap_or_else(PoisonError::into_inner);
                 if *current != keys {
                     let count = if keys.len() == 1 { "1 key".into() } else { format!("{} keys", keys.len()) };
-                    eprintln!("dateline: {} was read again: {count}", file.path.display());
+                    say(&format!("dateline: {} was read again: {count}", file.path.display()));
                     *current = keys;
                 }
             }
-            Err(why) => eprintln!("dateline: the changed key file is not used: {why}"),
+            Err(why) => say(&format!("dateline: the changed key file is not used: {why}")),
         }
     }
 }
@@ -123,19 +122,10 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-fn warn_of_readers(path: &Path) {
-    let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
-    if std::fs::metadata(path).is_ok_and(open) {
-        let path = path.display();
-        eprintln!("dateline: warning: others than its owner can read or write {path}; chmod 600 {path}");
-    }
-}
-
 /// `dateline key`.
 pub(crate) fn print() -> Result<(), Failure> {
     let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
-    writeln!(std::io::stdout(), "{}", general_purpose::STANDARD.encode(key))
-        .map_err(|e| Failure::Other(format!("standard output failed: {e}")))
+    terminal::print(&(general_purpose::STANDARD.encode(key) + "\n"))
 }
 
 #[cfg(test)]

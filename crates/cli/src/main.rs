@@ -8,33 +8,75 @@ mod config;
 mod configure;
 mod exit;
 mod keys;
+mod readers;
 mod revisions;
 mod serve;
 mod socket;
+mod terminal;
+mod token;
+mod words;
 
 use std::io::IsTerminal as _;
 
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use args::{Cli, Command, LogFormat};
 use exit::Failure;
+use terminal::{LastWords, Log};
+
+/// It gives the memory of a peak back, which the system's allocator keeps.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
+    let _last_words = LastWords::with_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { exit::USAGE } else { exit::DONE }.into();
-        }
+        Err(error) => return usage(&error).into(),
     };
     match run(cli) {
         Ok(()) => exit::DONE.into(),
         Err(failure) => {
-            // Much of it may be what a server said.
-            eprintln!("dateline: {}", client::plain(&failure.to_string()));
+            if let Some(told) = failure.told() {
+                terminal::say(&format!("dateline: {told}"));
+            }
             failure.code().into()
         }
+    }
+}
+
+/// Says what is wrong with what was typed, or what was asked of the program itself.
+fn usage(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        // A reader that went away has read enough.
+        let _ = error.print();
+        return exit::DONE;
+    }
+    let text = error.render();
+    let text = if std::io::stderr().is_terminal() { text.ansi().to_string() } else { text.to_string() };
+    terminal::say(text.trim_end_matches('\n'));
+    exit::USAGE
+}
+
+/// Logs to standard error, in a way that waits for nobody.
+fn log(filter: EnvFilter, format: LogFormat) {
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    match format {
+        LogFormat::Text => {
+            let fields = debug_fn(|writer, field, value| {
+                let value = words::line(&format!("{value:?}"));
+                match field.name() {
+                    "message" => write!(writer, "{value}"),
+                    name => write!(writer, "{name}={value}"),
+                }
+            });
+            let logs = logs.with_ansi(std::io::stderr().is_terminal());
+            logs.fmt_fields(fields.delimited(" ")).with_writer(|| Log { json: false }).init();
+        }
+        LogFormat::Json => logs.json().with_writer(|| Log { json: true }).init(),
     }
 }
 
@@ -45,12 +87,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     }
     let filter = EnvFilter::try_new(&cli.log_level)
         .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
-    let logs =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    match cli.log_format {
-        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).init(),
-        LogFormat::Json => logs.json().init(),
-    }
+    log(filter, cli.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -64,10 +101,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Demo(args) => serve::demo(args).await,
             Command::Status(args) => admin::show_status(args, cli.json).await,
             Command::Logs(args) => admin::show_logs(args, cli.json).await,
+            Command::Restart(args) => admin::restart(args, cli.json).await,
             Command::CheckConfig { file } => configure::check(file, cli.json),
-            Command::Import(args) => configure::import(&args, cli.json),
-            Command::Add(args) => configure::add(args),
-            Command::Remove { name, configured } => configure::remove(&name, &configured),
+            Command::Import(args) => configure::import(args, cli.json).await,
+            Command::Add(args) => configure::add(args).await,
+            Command::Remove(args) => configure::remove(args).await,
             Command::Key => keys::print(),
             Command::Revisions(args) => revisions::show(&args, cli.json),
             Command::Guard => Ok(()),

@@ -1,7 +1,7 @@
 //! `dateline serve`, `dateline stdio` and `dateline demo`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use dateline::{Bound, CancellationToken, Http, HttpOptions, Limits, Revisions};
@@ -11,31 +11,39 @@ use proto::Service;
 use transport::client::{Guard, Settings};
 
 use crate::admin;
-use crate::args::{Demo, EraArg, Listen, Serve, StdioArgs};
+use crate::args::{Configured, Demo, EraArg, Listen, Serve, StdioArgs};
 use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::exit::Failure;
 use crate::keys::Keyring;
+use crate::readers;
 use crate::socket::Socket;
+use crate::terminal::say;
+use crate::token::Token;
+use crate::words;
 
 /// `dateline serve`.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
-    let gateway = gateway(config.as_ref(), true, keys)?;
+    let token = Token::open(args.admin_token_file, &shutdown)?;
+    if args.admin_http && token.is_none() {
+        for_this_machine_alone(&args.listen)?;
+    }
+    let gateway = gateway(&args.configured, config.as_ref(), true, keys)?;
     let what = match &config {
         None => "a demo, since nothing is configured,".to_owned(),
-        Some(config) => count(config.options.servers.len()),
+        // Those that cannot be used have just been named.
+        Some(config) => count(config.usable()),
     };
-    if let Some(config) = config {
-        tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
-    }
+    follow(&args.configured, config, &gateway, &shutdown);
     let served = async {
         let revisions = Revisions::ALL;
+        let admin = admin::open(&args.admin).await;
         let listening = Listening::new(gateway.clone(), revisions, &args.listen, &shutdown, &what).await?;
-        let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
-        let router = args.admin_http.then(|| admin::router(gateway.clone()));
+        let admin = admin::serve(admin, gateway.clone(), shutdown.clone());
+        let router = args.admin_http.then(|| admin::over_http(gateway.clone(), token));
         tokio::join!(listening.serve(router), admin).0
     };
     let served = served.await;
@@ -47,10 +55,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
 pub(crate) async fn stdio(args: StdioArgs) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
-    let gateway = gateway(config.as_ref(), false, Keyring::process()?)?;
-    if let Some(config) = config {
-        tokio::spawn(reload(config.path, gateway.clone(), shutdown.clone()));
-    }
+    let gateway = gateway(&args.configured, config.as_ref(), false, Keyring::process()?)?;
+    follow(&args.configured, config, &gateway, &shutdown);
     let served = dateline::stdio_until(gateway.clone(), Revisions::ALL, Limits::default(), shutdown).await;
     gateway.close().await;
     served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")))
@@ -63,20 +69,22 @@ fn count(servers: usize) -> String {
     }
 }
 
-/// A gateway over the configured servers, or the demo. `long` says that it runs for itself, and so remembers names.
-fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway, Failure> {
-    for warning in config.into_iter().flat_map(|config| &config.warnings) {
-        eprintln!(
-            "dateline: warning: {}:{warning}",
-            config.map(|c| c.path.display().to_string()).unwrap_or_default()
-        );
-    }
+/// A gateway over the configured servers, or the demo until some are. `long` says that it runs for itself, and so
+/// remembers names.
+fn gateway(
+    configured: &Configured,
+    config: Option<&Config>,
+    long: bool,
+    keys: Keyring,
+) -> Result<Gateway, Failure> {
+    config.into_iter().for_each(complain);
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
             let demo = demo::builder(None).keys(keys.clone()).build().map_err(Failure::Other)?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
-            Options { servers: vec![demo], ..Options::default() }
+            let source = config::place(configured).map(|(path, _)| config::absolute(&path));
+            Options { servers: vec![demo], source, ..Options::default() }
         }
     };
     let mut settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
@@ -86,37 +94,67 @@ fn gateway(config: Option<&Config>, long: bool, keys: Keyring) -> Result<Gateway
             "no guard could be started: if dateline is killed, servers that ignore the end of their input stay"
         );
     }
-    let names = if long && config.is_some() { config::state("names.json") } else { None };
+    let names = if long { config::state("names.json") } else { None };
     Ok(Gateway::start(options, settings, names, keys))
 }
 
-/// Serves the configuration as it changes: on SIGHUP, and when its file was written. An edit that is wrong changes
-/// nothing and is reported.
-async fn reload(path: PathBuf, gateway: Gateway, shutdown: CancellationToken) {
-    let Some(mut changes) = Changes::of(&path, "the configuration") else { return };
-    while changes.next(&shutdown).await {
-        match config::from(&path) {
-            Ok(config) => {
-                for warning in &config.warnings {
-                    eprintln!("dateline: warning: {}:{warning}", path.display());
-                }
-                let applied = gateway.apply(config.options);
-                if applied.started.is_empty() && applied.stopped.is_empty() {
-                    continue;
-                }
-                let names =
-                    |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                eprintln!(
-                    "dateline: {} was read again: started {}, stopped {}, {} untouched",
-                    path.display(),
-                    names(&applied.started),
-                    names(&applied.stopped),
-                    applied.kept
-                );
-            }
-            Err(why) => eprintln!("dateline: the changed configuration is not used: {why}"),
-        }
+fn complain(config: &Config) {
+    let readers = readers::of_configuration(&config.path);
+    for what in config.complaints().iter().chain(&readers) {
+        say(&format!("dateline: warning: {}", words::line(what)));
     }
+}
+
+/// Serves the configuration as it changes: on SIGHUP, and when its file was written, appears or goes. An edit that is
+/// wrong as a whole changes nothing and is reported; nor does a file that goes.
+fn follow(configured: &Configured, config: Option<Config>, gateway: &Gateway, shutdown: &CancellationToken) {
+    let Some((path, _)) = config::place(configured) else { return };
+    let (gateway, shutdown) = (gateway.clone(), shutdown.clone());
+    tokio::spawn(async move {
+        let Some(mut changes) = Changes::of(&path, "the configuration") else { return };
+        let mut last = config;
+        let mut there = last.is_some();
+        // Looked at once in any case: it may have changed before it was watched.
+        loop {
+            take(&path, &gateway, &mut last, &mut there);
+            if !changes.next(&shutdown).await {
+                return;
+            }
+        }
+    });
+}
+
+/// Reads a configuration, and serves it where it is another one than the last.
+fn take(path: &Path, gateway: &Gateway, last: &mut Option<Config>, there: &mut bool) {
+    let was_there = std::mem::replace(there, path.exists());
+    if !*there {
+        if was_there {
+            say(&format!("dateline: {} is gone; what it said last is still served", path.display()));
+        }
+        return;
+    }
+    let config = match config::from(path) {
+        Ok(config) if last.as_ref() == Some(&config) => return,
+        Ok(config) => config,
+        Err(why) => {
+            say(&format!("dateline: the changed configuration is not used: {}", words::line(&why)));
+            return;
+        }
+    };
+    complain(&config);
+    let applied = gateway.apply(config.options.clone());
+    *last = Some(config);
+    if applied.started.is_empty() && applied.stopped.is_empty() {
+        return;
+    }
+    let names = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    say(&format!(
+        "dateline: {} was read: started {}, stopped {}, {} untouched",
+        path.display(),
+        words::line(&names(&applied.started)),
+        words::line(&names(&applied.stopped)),
+        applied.kept
+    ));
 }
 
 /// `dateline demo`.
@@ -183,9 +221,24 @@ fn allowed(address: &str, listen: &Listen) -> Result<(), Failure> {
     )))
 }
 
+/// Whether the admin API may be served to whoever reaches the addresses.
+fn for_this_machine_alone(listen: &Listen) -> Result<(), Failure> {
+    let http = listen.listen.iter().filter_map(|place| match Place::read(place) {
+        Place::Http(address) => Some(address),
+        Place::Unix(_) | Place::Tcp(_) => None,
+    });
+    let Some(address) = http.into_iter().find(|address| !is_loopback(address)) else { return Ok(()) };
+    allowed(address, listen)?;
+    Err(Failure::Usage(format!(
+        "other machines would reach the admin API at {address}, and nobody has to log in. Make a token by `dateline key > \
+         FILE && chmod 600 FILE` and add --admin-token-file FILE; or leave out --admin-http: `dateline status` on this \
+         machine does without"
+    )))
+}
+
 /// Endpoints that listen where they were asked to.
 struct Listening {
-    http: Vec<(Bound, HttpOptions)>,
+    http: Vec<Bound>,
     lines: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -210,23 +263,23 @@ impl Listening {
             match Place::read(place) {
                 Place::Http(address) => {
                     allowed(address, listen)?;
-                    let mut options =
-                        HttpOptions { origins: listen.allow_origins.clone(), ..HttpOptions::default() };
-                    if !is_loopback(address) {
-                        options.hosts = None;
-                    }
+                    let options = HttpOptions {
+                        hosts: Some(listen.allow_hosts.clone()),
+                        origins: listen.allow_origins.clone(),
+                        ..listen.crowd.options()
+                    };
                     let http = Http::new(service).revisions(revisions).limits(limits);
-                    let bound = http.options(options.clone()).until(token).bind(address).await;
+                    let bound = http.options(options).until(token).bind(address).await;
                     let bound = bound.map_err(|e| failed(e.to_string()))?;
-                    eprintln!("dateline serves {what} at {}", bound.url());
-                    listening.http.push((bound, options));
+                    say(&format!("dateline serves {what} at {}", bound.url()));
+                    listening.http.push(bound);
                 }
                 Place::Tcp(address) => {
                     allowed(address, listen)?;
                     let cannot = |e| failed(format!("cannot listen on {address}: {e}"));
                     let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
                     let at = listener.local_addr().map_err(cannot)?;
-                    eprintln!("dateline serves {what} at tcp:{at}");
+                    say(&format!("dateline serves {what} at tcp:{at}"));
                     listening
                         .lines
                         .push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
@@ -236,7 +289,7 @@ impl Listening {
                     let socket = Socket::open(path).await.map_err(|e| cannot(e.to_string()))?;
                     let Socket { listener, file } =
                         socket.ok_or_else(|| cannot("another process listens there".into()))?;
-                    eprintln!("dateline serves {what} at unix:{}", path.display());
+                    say(&format!("dateline serves {what} at unix:{}", path.display()));
                     listening.lines.push(Box::pin(async move {
                         dateline::unix(listener, service, revisions, limits, token).await;
                         drop(file);
@@ -249,10 +302,7 @@ impl Listening {
 
     /// Serves, with another router beside each HTTP endpoint, behind the same checks.
     async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
-        let http = self.http.into_iter().map(|(bound, options)| {
-            let beside = beside.clone().map(|router| transport::http::guarded(router, options));
-            bound.serve_with(beside.unwrap_or_default())
-        });
+        let http = self.http.into_iter().map(|bound| bound.serve_beside(beside.clone().unwrap_or_default()));
         let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));
         served.map(drop).map_err(|e| Failure::Other(format!("the listener failed: {e}")))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,27 @@ pub struct Options {
     pub servers: Vec<ServerOptions>,
     /// When a server's name is put in front of the names of its tools and prompts.
     pub prefix: Prefix,
+    /// Of what characters names are.
+    pub names: Names,
+    /// The file that says so, where there is one: it is shown beside the status.
+    pub source: Option<PathBuf>,
+}
+
+/// Of what characters the names of tools and prompts are. Others become `_`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Names {
+    /// `A-Z a-z 0-9 _ - .`, as the protocol has them.
+    #[default]
+    Protocol,
+    /// `A-Z a-z 0-9 _ -`, as the interfaces of models have them.
+    Strict,
+}
+
+impl Names {
+    /// Whether a name may have this character.
+    pub(crate) fn has(self, c: char) -> bool {
+        c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.' && self == Names::Protocol
+    }
 }
 
 /// When a server's name is put in front of the names of its tools and prompts.
@@ -57,6 +79,8 @@ pub enum Target {
     Remote(Remote),
     /// A service in this process.
     Local(Arc<dyn Service>),
+    /// Nowhere: what was said of it cannot be used, and why. It is shown as down until something else is said.
+    Unusable(String),
 }
 
 impl fmt::Debug for Target {
@@ -66,6 +90,7 @@ impl fmt::Debug for Target {
             Target::Program(program) => write!(f, "Program({})", program.command),
             Target::Remote(remote) => write!(f, "Remote({})", remote.url),
             Target::Local(_) => f.write_str("Local"),
+            Target::Unusable(_) => f.write_str("Unusable"),
         }
     }
 }
@@ -76,6 +101,7 @@ impl PartialEq for Target {
             (Target::Program(a), Target::Program(b)) => a == b,
             (Target::Remote(a), Target::Remote(b)) => a == b,
             (Target::Local(a), Target::Local(b)) => Arc::ptr_eq(a, b),
+            (Target::Unusable(a), Target::Unusable(b)) => a == b,
             _ => false,
         }
     }
@@ -84,6 +110,8 @@ impl PartialEq for Target {
 /// What is said of a tool in place of its server's words.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Override {
+    /// Its name, as it is: no server's is put in front of it.
+    pub name: Option<String>,
     /// Its title.
     pub title: Option<String>,
     /// Its description.

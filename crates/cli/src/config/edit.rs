@@ -3,54 +3,66 @@
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
-/// A server's entry, as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// A program.
-    Program { command: String, args: Vec<String>, env: Vec<(String, String)> },
-    /// A URL.
-    Remote { url: String, headers: Vec<(String, String)> },
+use super::entry::Entry;
+use super::read::{NESTED, SERVERS};
+
+/// Where servers are added that have no place yet.
+const PLACE: &str = "mcpServers";
+
+/// An entry as it is written.
+fn value(entry: &Entry) -> CstInputValue {
+    let text = |text: &String| CstInputValue::String(text.clone());
+    let array = |texts: &[String]| CstInputValue::Array(texts.iter().map(text).collect());
+    let object = |pairs: &[(String, String)]| {
+        CstInputValue::Object(pairs.iter().map(|(name, value)| (name.clone(), text(value))).collect())
+    };
+    let members = [
+        ("type", entry.sse.then(|| CstInputValue::String("sse".to_owned()))),
+        ("command", entry.command.as_ref().map(text)),
+        ("args", (!entry.args.is_empty()).then(|| array(&entry.args))),
+        ("env", (!entry.env.is_empty()).then(|| object(&entry.env))),
+        ("envFile", entry.env_file.as_ref().map(text)),
+        ("env_vars", (!entry.env_vars.is_empty()).then(|| array(&entry.env_vars))),
+        ("cwd", entry.cwd.as_ref().map(text)),
+        ("url", entry.url.as_ref().map(text)),
+        ("headers", (!entry.headers.is_empty()).then(|| object(&entry.headers))),
+        ("includeTools", (!entry.allow.is_empty()).then(|| array(&entry.allow))),
+        ("excludeTools", (!entry.deny.is_empty()).then(|| array(&entry.deny))),
+    ];
+    let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    CstInputValue::Object(members.collect())
 }
 
-impl Entry {
-    fn value(&self) -> CstInputValue {
-        let text = |text: &String| CstInputValue::String(text.clone());
-        let mut members = Vec::new();
-        match self {
-            Entry::Program { command, args, env } => {
-                members.push(("command".to_owned(), text(command)));
-                if !args.is_empty() {
-                    members.push(("args".to_owned(), CstInputValue::Array(args.iter().map(text).collect())));
-                }
-                if !env.is_empty() {
-                    let env = env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-                    members.push(("env".to_owned(), CstInputValue::Object(env)));
-                }
-            }
-            Entry::Remote { url, headers } => {
-                members.push(("url".to_owned(), text(url)));
-                if !headers.is_empty() {
-                    let headers = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-                    members.push(("headers".to_owned(), CstInputValue::Object(headers)));
-                }
-            }
-        }
-        CstInputValue::Object(members)
+/// The text of a configuration that has these servers only.
+pub(crate) fn text_of(entries: &[(String, Entry)]) -> String {
+    let root = CstRootNode::parse("{}", &ParseOptions::default());
+    let Ok(root) = root else { return String::new() };
+    let servers = root.object_value_or_create().and_then(|root| root.object_value_or_create(PLACE));
+    for (name, entry) in entries {
+        servers.iter().for_each(|servers| drop(servers.append(name, value(entry))));
     }
+    root.to_string()
 }
 
 /// Adds servers; one whose name is there already is an error.
 pub(crate) fn add(path: &Path, entries: &[(String, Entry)]) -> Result<(), String> {
-    change(path, |servers| {
+    change(path, |root| {
+        let places = places(root);
         for (name, entry) in entries {
-            if servers.get(name).is_some() {
+            if places.iter().any(|servers| servers.get(name).is_some()) {
                 return Err(format!(
                     "there is a server {name:?} already; remove it first, or choose another name"
                 ));
             }
-            servers.append(name, entry.value());
+            let servers = match places.first() {
+                Some(first) => first.clone(),
+                None => root
+                    .object_value_or_create(PLACE)
+                    .ok_or_else(|| format!("{PLACE:?} in {} is no object", path.display()))?,
+            };
+            servers.append(name, value(entry));
         }
         Ok(())
     })
@@ -58,27 +70,38 @@ pub(crate) fn add(path: &Path, entries: &[(String, Entry)]) -> Result<(), String
 
 /// Removes a server.
 pub(crate) fn remove(path: &Path, name: &str) -> Result<(), String> {
-    change(path, |servers| match servers.get(name) {
-        Some(entry) => {
-            entry.remove();
-            Ok(())
-        }
-        None => {
-            let names: Vec<_> = servers.properties().iter().filter_map(|p| p.decoded_name()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Err(format!("there is no server {name:?} (configured: {names})"))
+    change(path, |root| {
+        let places = places(root);
+        match places.iter().find_map(|servers| servers.get(name)) {
+            Some(entry) => {
+                entry.remove();
+                Ok(())
+            }
+            None => {
+                let properties = places.iter().flat_map(CstObject::properties);
+                let names: Vec<_> = properties.filter_map(|p| p.decoded_name()).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                Err(format!("there is no server {name:?} (configured: {names})"))
+            }
         }
     })
 }
 
-fn change(
-    path: &Path,
-    change: impl FnOnce(&jsonc_parser::cst::CstObject) -> Result<(), String>,
-) -> Result<(), String> {
+/// Where servers stand, in the order in which they are read.
+fn places(root: &CstObject) -> Vec<CstObject> {
+    let mut places: Vec<CstObject> = SERVERS.iter().filter_map(|key| root.object_value(key)).collect();
+    if let Some(nested) = root.object_value(NESTED) {
+        let below: Vec<_> = SERVERS.iter().filter_map(|key| nested.object_value(key)).collect();
+        places.extend(if below.is_empty() { vec![nested] } else { below });
+    }
+    places
+}
+
+fn change(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), String>) -> Result<(), String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            "{\n  \"mcpServers\": {}\n}\n".to_owned()
+            format!("{{\n  {PLACE:?}: {{}}\n}}\n")
         }
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
@@ -86,17 +109,10 @@ fn change(
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let object =
         root.object_value_or_create().ok_or_else(|| format!("{} holds no object", path.display()))?;
-    let servers = object
-        .object_value_or_create("mcpServers")
-        .ok_or_else(|| format!("\"mcpServers\" in {} is no object", path.display()))?;
-    change(&servers)?;
-    let written = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
-        // Written beside it and put in its place: whoever watches the file never sees half of it.
-        let beside = path.with_extension("json.new");
-        std::fs::write(&beside, root.to_string())?;
-        std::fs::rename(&beside, path)
-    });
-    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+    change(&object)?;
+    // Whoever watches the file never sees half of it.
+    gateway::replace_file(path, root.to_string().as_bytes())
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -111,10 +127,11 @@ mod tests {
             "{\n  // keep me\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n",
         )
         .unwrap();
-        let entry = Entry::Program {
-            command: "npx".into(),
+        let entry = Entry {
+            command: Some("npx".into()),
             args: vec!["-y".into()],
             env: vec![("K".into(), "v".into())],
+            ..Entry::default()
         };
         add(&path, &[("b".into(), entry.clone())]).unwrap();
         assert!(add(&path, &[("b".into(), entry)]).unwrap_err().contains("already"));
@@ -125,5 +142,26 @@ mod tests {
         assert!(remove(&path, "a").unwrap_err().contains("configured: b"));
         assert_eq!(super::super::from(&path).unwrap().options.servers[0].name, "b");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_server_is_added_to_and_removed_from_where_the_others_stand() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        let entry = Entry { url: Some("https://h/mcp".into()), ..Entry::default() };
+        for text in [
+            r#"{"servers": {"a": {"command": "a"}}}"#,
+            r#"{"mcp.servers": {"a": {"command": "a"}}}"#,
+            r#"{"mcp": {"servers": {"a": {"command": "a"}}}}"#,
+            r#"{"mcp": {"a": {"type": "local", "command": ["a"]}}}"#,
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert!(add(&path, &[("a".into(), entry.clone())]).unwrap_err().contains("already"), "{text}");
+            add(&path, &[("b".into(), entry.clone())]).unwrap();
+            assert!(!std::fs::read_to_string(&path).unwrap().contains(PLACE), "{text}");
+            remove(&path, "a").unwrap();
+            let servers = super::super::from(&path).unwrap().options.servers;
+            assert_eq!(servers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["b"], "{text}");
+        }
     }
 }

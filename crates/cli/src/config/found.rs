@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use gateway::Target;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::edit::Entry;
+use super::entry::Entry;
+use super::read::{Carried, carry};
 
 /// A server that a client has configured.
 #[derive(Clone, Debug)]
@@ -16,15 +16,17 @@ pub(crate) struct Found {
     pub(crate) path: PathBuf,
     /// The server's name there.
     pub(crate) name: String,
-    /// What it is.
-    pub(crate) entry: Entry,
+    /// What it is, or why it cannot be taken over.
+    pub(crate) entry: Result<Entry, String>,
 }
 
 /// How a client writes its servers.
 enum Form {
     /// JSON that [`super::read`] reads.
     Json,
-    /// A TOML table of servers.
+    /// The same, with variables as a shell has them.
+    Dollars,
+    /// A TOML table of servers, with the same keys.
     Toml(&'static str),
 }
 
@@ -47,10 +49,16 @@ fn places() -> Vec<(&'static str, &'static str, Form)> {
             pick("Library/Application Support/Code/User/mcp.json", ".config/Code/User/mcp.json"),
             Form::Json,
         ),
+        (
+            "VS Code",
+            pick("Library/Application Support/Code/User/settings.json", ".config/Code/User/settings.json"),
+            Form::Json,
+        ),
         ("Cursor", ".cursor/mcp.json", Form::Json),
         ("Windsurf", ".codeium/windsurf/mcp_config.json", Form::Json),
         ("Codex", ".codex/config.toml", Form::Toml("mcp_servers")),
-        ("Gemini", ".gemini/settings.json", Form::Json),
+        ("Gemini", ".gemini/settings.json", Form::Dollars),
+        ("opencode", ".config/opencode/opencode.json", Form::Json),
         ("Zed", ".config/zed/settings.json", Form::Json),
     ]
 }
@@ -60,15 +68,25 @@ pub(crate) fn on_this_machine(home: &Path) -> (Vec<Found>, Vec<String>) {
     let (mut found, mut troubles) = (Vec::new(), Vec::new());
     for (client, place, form) in places() {
         let path = home.join(place);
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
-        let entries = match form {
-            Form::Json => json(&text),
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                troubles.push(format!("{client}: cannot read {}: {error}", path.display()));
+                continue;
+            }
+        };
+        let carried = match form {
+            // A file that was made and never written to.
+            _ if text.trim().is_empty() => Ok(Vec::new()),
+            Form::Json => carry(&text, false),
+            Form::Dollars => carry(&text, true),
             Form::Toml(table) => toml(&text, table),
         };
-        match entries {
-            Ok(entries) => {
-                let of = |(name, entry)| Found { client, path: path.clone(), name, entry };
-                found.extend(entries.into_iter().map(of));
+        match carried {
+            Ok(carried) => {
+                let of = |Carried { name, entry }| Found { client, path: path.clone(), name, entry };
+                found.extend(carried.into_iter().map(of));
             }
             Err(why) => troubles.push(format!("{client}: {}:{why}", path.display())),
         }
@@ -76,73 +94,114 @@ pub(crate) fn on_this_machine(home: &Path) -> (Vec<Found>, Vec<String>) {
     (found, troubles)
 }
 
-fn json(text: &str) -> Result<Vec<(String, Entry)>, String> {
-    // Variables stay as they are written: they are put in when dateline starts the server.
-    let keep = |name: &str| Some(format!("${{{name}}}"));
-    let (options, _) = match super::read(text, &keep) {
-        Err(why) if why.contains("there are no \"mcpServers\"") => return Ok(Vec::new()),
-        other => other?,
-    };
-    let entry = |target| match target {
-        Target::Program(program) => {
-            let mut env: Vec<_> = program.env.into_iter().collect();
-            env.sort();
-            Some(Entry::Program { command: program.command, args: program.args, env })
-        }
-        Target::Remote(remote) => Some(Entry::Remote { url: remote.url, headers: remote.headers }),
-        Target::Local(_) => None,
-    };
-    Ok(options.servers.into_iter().filter_map(|server| Some((server.name, entry(server.target)?))).collect())
-}
-
-fn toml(text: &str, table: &str) -> Result<Vec<(String, Entry)>, String> {
-    let root: Value = toml::from_str(text).map_err(|e| e.to_string())?;
-    let Some(servers) = root[table].as_object() else { return Ok(Vec::new()) };
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let entry = |server: &Value| {
-        if server["enabled"] == false {
-            return None;
-        }
-        if let Some(url) = text(&server["url"]) {
-            return Some(Entry::Remote { url, headers: Vec::new() });
-        }
-        let args = server["args"].as_array().into_iter().flatten().filter_map(text).collect();
-        let env = server["env"].as_object().into_iter().flatten();
-        let env = env.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect();
-        Some(Entry::Program { command: text(&server["command"])?, args, env })
-    };
-    Ok(servers.iter().filter_map(|(name, server)| Some((name.clone(), entry(server)?))).collect())
+/// The table means what it would in JSON.
+fn toml(text: &str, table: &str) -> Result<Vec<Carried>, String> {
+    let root: Value = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start).min(text.len());
+        let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("{line}: this is no TOML: {}", error.message())
+    })?;
+    match root[table].as_object() {
+        Some(servers) => carry(&json!({"mcpServers": servers}).to_string(), false),
+        None => Ok(Vec::new()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn servers_are_found_where_clients_keep_them() {
-        let home = std::env::temp_dir().join(format!("dateline-home-{}", std::process::id()));
-        let write = |place: &str, text: &str| {
-            let path = home.join(place);
+    /// What is found in a home with these files.
+    fn at_home(files: &[(&str, &str)]) -> (Vec<Found>, Vec<String>) {
+        let home = tempfile::tempdir().unwrap();
+        for (place, text) in files {
+            let path = home.path().join(place);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
-        };
-        write(".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${SECRET}"}}}}"#);
-        write(".claude.json", r#"{"numStartups": 3}"#);
-        write(
-            ".codex/config.toml",
-            "model = \"m\"\n[mcp_servers.b]\ncommand = \"y\"\nargs = [\"z\"]\n[mcp_servers.b.env]\nK = \"v\"\n",
-        );
-        write(
-            ".gemini/settings.json",
-            r#"{"mcpServers": {"c": {"httpUrl": "https://h/mcp"}}, "theme": "x"}"#,
-        );
-        write(".config/zed/settings.json", "{ oops");
-        let (found, troubles) = on_this_machine(&home);
-        std::fs::remove_dir_all(&home).unwrap();
+        }
+        on_this_machine(home.path())
+    }
+
+    #[test]
+    fn servers_are_found_where_clients_keep_them() {
+        let (found, troubles) = at_home(&[
+            (".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${SECRET:-d}"}}}}"#),
+            (".claude.json", r#"{"numStartups": 3}"#),
+            (".codeium/windsurf/mcp_config.json", ""),
+            (
+                ".codex/config.toml",
+                "model = \"m\"\n[mcp_servers.b]\ncommand = \"y\"\nargs = [\"z\"]\n[mcp_servers.b.env]\nK = \"v\"\n",
+            ),
+            (".gemini/settings.json", r#"{"mcpServers": {"c": {"httpUrl": "https://h/mcp"}}, "theme": "x"}"#),
+            (".config/Code/User/settings.json", r#"{"mcp": {"servers": {"d": {"command": "v"}}}}"#),
+            (".config/opencode/opencode.json", r#"{"mcp": {"e": {"type": "local", "command": ["o", "p"]}}}"#),
+            (".config/zed/settings.json", "{ oops"),
+        ]);
         let names: Vec<_> = found.iter().map(|f| (f.client, f.name.as_str())).collect();
-        assert_eq!(names, [("Cursor", "a"), ("Codex", "b"), ("Gemini", "c")]);
-        let Entry::Program { env, .. } = &found[0].entry else { panic!("no program") };
-        assert_eq!(env, &[("K".to_owned(), "${SECRET}".to_owned())]);
+        let due = [("VS Code", "d"), ("Cursor", "a"), ("Codex", "b"), ("Gemini", "c"), ("opencode", "e")];
+        assert_eq!(names, due);
+        let env = &found[1].entry.as_ref().unwrap().env;
+        assert_eq!(env, &[("K".to_owned(), "${SECRET:-d}".to_owned())]);
+        assert_eq!(found[4].entry.as_ref().unwrap().args, ["p"]);
         assert_eq!(troubles.len(), 1, "{troubles:?}");
+    }
+
+    #[test]
+    fn what_clients_say_of_a_server_is_carried_over_and_one_that_cannot_be_costs_itself() {
+        let (found, troubles) = at_home(&[
+            (
+                ".config/Code/User/mcp.json",
+                r#"{"servers": {"asks": {"command": "x", "env": {"K": "${input:key}"}},
+                    "here": {"command": "x", "cwd": "${workspaceFolder}"},
+                    "fine": {"command": "x", "cwd": "~/x", "envFile": "~/.env", "timeout": 5}}, "inputs": []}"#,
+            ),
+            (
+                ".codex/config.toml",
+                "[mcp_servers.far]\nurl = \"https://h/mcp\"\nbearer_token_env_var = \"TOK\"\nhttp_headers = { A = \"b\" }\n\
+                 env_http_headers = { X = \"VAR\" }\ndisabled_tools = [\"rm\"]\n\
+                 [mcp_servers.near]\ncommand = \"y\"\ncwd = \"/w\"\nenv_vars = [\"P\", {name = \"Q\"}]\nargs = [1, true]\n\
+                 [mcp_servers.off]\ncommand = \"y\"\nenabled = false\n",
+            ),
+            (
+                ".gemini/settings.json",
+                r#"{"mcpServers": {"g": {"command": "x", "args": ["$5"], "env": {"K": "$KEY", "L": "a${L}"}}}}"#,
+            ),
+            (
+                ".config/zed/settings.json",
+                r#"{"context_servers": {"ext": {"source": "extension", "enabled": true, "settings": {}},
+                    "own": {"source": "custom", "command": "z"}}}"#,
+            ),
+        ]);
+        assert_eq!(troubles, Vec::<String>::new());
+        let of = |name: &str| found.iter().find(|found| found.name == name).unwrap().entry.clone();
+        for (name, told) in [
+            ("asks", "\"K\" has ${input:key}"),
+            ("here", "\"cwd\" has ${workspaceFolder}"),
+            ("off", "disabled"),
+            ("ext", "comes from an extension"),
+        ] {
+            assert!(of(name).unwrap_err().contains(told), "{name}: {:?}", of(name));
+        }
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let fine = of("fine").unwrap();
+        assert_eq!((fine.cwd.as_deref(), fine.env_file.as_deref()), (Some("~/x"), Some("~/.env")));
+        assert_eq!(fine.elsewhere, ["timeout"]);
+        let far = of("far").unwrap();
+        let headers = [pair("Authorization", "Bearer ${TOK}"), pair("A", "b"), pair("X", "${VAR}")];
+        assert_eq!(far.headers.len(), 3);
+        assert!(headers.iter().all(|header| far.headers.contains(header)), "{:?}", far.headers);
+        assert_eq!(far.deny, ["rm"]);
+        let near = of("near").unwrap();
+        assert_eq!(
+            (near.env_vars, near.args),
+            (vec!["P".to_owned(), "Q".into()], vec!["1".to_owned(), "true".into()])
+        );
+        assert_eq!(near.cwd.as_deref(), Some("/w"));
+        let gemini = of("g").unwrap();
+        assert_eq!(
+            (gemini.env, gemini.args),
+            (vec![pair("K", "${KEY}"), pair("L", "a${L}")], vec!["$5".to_owned()])
+        );
+        assert_eq!(of("own").unwrap().command.as_deref(), Some("z"));
     }
 }

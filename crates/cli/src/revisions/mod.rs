@@ -7,8 +7,8 @@ use serde_json::Value;
 use spec::{Method, Revision};
 
 use crate::args::Revisions;
-use crate::client;
 use crate::exit::{Failure, meant};
+use crate::{terminal, words};
 use show::Look;
 use survey::{Cell, Entry, entries, in_order};
 
@@ -63,7 +63,7 @@ pub(crate) fn show(args: &Revisions, as_json: bool) -> Result<(), Failure> {
     }
     let text = if as_json {
         let json: Value = show::json(&found, &revisions);
-        client::json_text(&json)
+        words::json(&json)
     } else if found.is_empty() {
         "nothing is different\n".to_owned()
     } else {
@@ -74,7 +74,7 @@ pub(crate) fn show(args: &Revisions, as_json: bool) -> Result<(), Failure> {
         };
         show::table(&found, &look)
     };
-    client::print(text)
+    terminal::print(&text)
 }
 
 /// The revisions to show, in their order: with `--changed`, one alone is shown beside the one before it.

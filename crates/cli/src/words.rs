@@ -1,0 +1,125 @@
+//! What others say, in a form that cannot steer a terminal, nor pass for a line or a word of ours: what is not seen, or
+//! changes how the rest is seen, is written as an escape.
+//!
+//! [`line`] is for all that stands in a row, a log or an error; [`text`] for what may have lines of its own; [`json`]
+//! for programs, which read the same text again.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+/// A text as one line.
+pub(crate) fn line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// A text that may have several lines.
+pub(crate) fn text(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), |c| matches!(c, '\n' | '\t'))
+}
+
+/// A value as JSON for people and programs, with an end of line.
+pub(crate) fn json(value: &Value) -> String {
+    json_text(&serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"
+}
+
+/// JSON that was written already. Nothing in it but texts has characters that are escaped here.
+pub(crate) fn json_text(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut last = ' ';
+    for c in text.chars() {
+        if !is_hidden(c) || stays(c) || is_colour(last, c) {
+            out.push(c);
+        } else {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                c => {
+                    let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+                }
+            }
+        }
+        last = c;
+    }
+    out
+}
+
+/// Whether a character is not seen by itself: one that controls, orders, joins or ends lines, or is drawn as nothing.
+fn is_hidden(c: char) -> bool {
+    if matches!(c, ' '..='~') {
+        return false;
+    }
+    let by_kind = matches!(
+        get_general_category(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+            | GeneralCategory::Unassigned
+    );
+    // Letters and marks that are drawn as nothing all the same: fillers, selectors of variants, the empty Braille cell.
+    let by_itself = matches!(
+        c,
+        '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{ffa0}'
+            | '\u{e0100}'..='\u{e01ef}'
+    );
+    by_kind || by_itself
+}
+
+/// Whether a character only asks for the coloured form of the symbol before it.
+fn is_colour(last: char, c: char) -> bool {
+    c == '\u{fe0f}' && get_general_category(last) == GeneralCategory::OtherSymbol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_shown_as_an_escape() {
+        for (said, shown) in [
+            ("plain, grüß 取得 ⚠\u{fe0f}", "plain, grüß 取得 ⚠\u{fe0f}"),
+            ("a\x1b[2J", "a\\u{1b}[2J"),
+            ("row\nup 1\r\n\tx", "row\\nup 1\\r\\n\\tx"),
+            ("\u{7f}\u{9b}2J\u{85}", "\\u{7f}\\u{9b}2J\\u{85}"),
+            ("\u{202e}gpj.exe\u{2066}", "\\u{202e}gpj.exe\\u{2066}"),
+            ("ec\u{200b}ho\u{ad}\u{feff}\u{2060}", "ec\\u{200b}ho\\u{ad}\\u{feff}\\u{2060}"),
+            ("\u{2028}\u{2029}", "\\u{2028}\\u{2029}"),
+            ("x\u{e0041}\u{fe0f}\u{e0100}\u{3164}", "x\\u{e0041}\\u{fe0f}\\u{e0100}\\u{3164}"),
+        ] {
+            assert_eq!(line(said), shown, "{said:?}");
+        }
+        assert_eq!(text("a\r\nb\tc\rd\u{9b}"), "a\nb\tc\\rd\\u{9b}");
+    }
+
+    #[test]
+    fn json_says_the_same_without_showing_it() {
+        let said = "\u{7f}\u{9b}\u{202e}\u{e0041}\n\"é";
+        let shown = json(&Value::from(said));
+        assert_eq!(shown, "\"\\u007f\\u009b\\u202e\\udb40\\udc41\\n\\\"é\"\n");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
+    }
+}
