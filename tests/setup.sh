@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests with official peers need, into tests/*/node_modules and tests/peers/.venv. Run again it does nothing
-# unless a lock file changed. npm and pip use the configuration of the machine.
+# Installs what the tests with official peers need, into tests/*/node_modules, tests/peers/.venv and target/peers. Run again it
+# does nothing unless a lock file changed. npm and pip use the configuration of the machine.
 #
-# Needs node >= 20, npm, git, and python3 from 3.10 to 3.13 with venv. Set PYTHON to use another than the one in the PATH.
+# Needs node >= 20, npm, git, cargo, and python3 from 3.10 to 3.13 with venv. Set PYTHON to use another than the one in the PATH.
 set -euo pipefail
 
 tests=$(cd "$(dirname "$0")" && pwd)
@@ -20,6 +20,7 @@ command -v git >/dev/null || fail "git is needed: mcp-server-git calls it (Debia
 # The old releases of the Python SDK need a pydantic that there is for no newer Python.
 "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null ||
   fail "python3 from 3.10 to 3.13 is needed: install Python, or set PYTHON"
+command -v cargo >/dev/null || fail "cargo is needed: a server on rmcp is built with it (rustup.rs)"
 # Debian has venv without what it needs to install pip.
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
   fail "the Python module venv is needed (Debian, Ubuntu: apt install python3-venv)"
@@ -58,7 +59,8 @@ for part in suite peers; do
   fi
 done
 
-# One virtual environment for each generation of the SDK, and for each old release: they cannot be installed side by side.
+# One virtual environment for each generation of the SDK, for FastMCP, and for each old release: they cannot be installed side by
+# side.
 cd "$tests/peers"
 [ ! -e .venv/pyvenv.cfg ] || rm -rf .venv # there was one for all
 environment() {
@@ -74,9 +76,12 @@ environment() {
 }
 # All at once: each is a process, and they spend their time compiling what they install.
 installing=()
-for name in legacy modern 1.8 1.9 1.12; do
+for name in legacy modern fastmcp 1.8 1.9 1.12; do
   environment $name &
   installing+=($!)
 done
+# Beside them what is built of Rust, which depends on nothing of ours and nothing of ours on it.
+quietly "tests/peers/rmcp: cargo build" \
+  cargo build --quiet --locked --manifest-path "$tests/peers/rmcp/Cargo.toml" --target-dir "$tests/../target/peers"
 for pid in "${installing[@]}"; do wait "$pid"; done
 echo "setup: tests are ready"

@@ -10,12 +10,12 @@ import { fileURLToPath } from 'node:url';
 const HERE = dirname(fileURLToPath(import.meta.url));
 const server = (name) => join(HERE, 'node_modules', '@modelcontextprotocol', `server-${name}`, 'dist');
 
-/** The scripts of node_modules/@modelcontextprotocol, and the Pythons of the two generations of the SDK, and of its old releases. */
+/** The scripts of node_modules/@modelcontextprotocol, and the Pythons of the two generations of the SDK, of FastMCP, and of old releases. */
 export const EVERYTHING = join(server('everything'), 'index.js');
 export const MEMORY = join(server('memory'), 'index.js');
 const FILESYSTEM = join(server('filesystem'), 'index.js');
 export const INSPECTOR = join(server('filesystem'), '..', '..', 'inspector', 'clients', 'launcher', 'build', 'index.js');
-export const PYTHON = Object.fromEntries(['legacy', 'modern', '1.8', '1.9', '1.12'].map((name) => [name, python(name)]));
+export const PYTHON = Object.fromEntries(['legacy', 'modern', 'fastmcp', '1.8', '1.9', '1.12'].map((name) => [name, python(name)]));
 
 function python(name) {
   return join(HERE, '.venv', name, 'bin', 'python');

@@ -1,32 +1,38 @@
-//! The admin API under /v1, and the commands that use it: `dateline status` and `dateline logs`.
+//! The admin API under /v1, and the commands that use it: `dateline status`, `dateline logs` and `dateline restart`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use gateway::{Entry, Gateway, Report};
+use gateway::{Entry, Gateway, LeftOut, Report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use transport::CancellationToken;
 
-use crate::args::{Admin, Logs, Status};
+use crate::args::{Admin, Logs, Restart, Status};
 use crate::config;
 use crate::exit::{self, Failure};
 use crate::socket::Socket;
 use crate::terminal::print;
+use crate::token::{self, Token};
 use crate::words;
 
 /// How often a socket is looked at that another dateline has.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long who has a server started again waits to hear how it is.
+const STARTED: Duration = Duration::from_secs(15);
 
 /// Where the socket is, where nothing else is said.
 fn default_socket() -> Option<PathBuf> {
@@ -38,15 +44,41 @@ fn default_socket() -> Option<PathBuf> {
 
 /// The admin API.
 pub(crate) fn router(gateway: Gateway) -> Router {
-    Router::new().route("/v1/status", get(status)).route("/v1/logs", get(logs)).with_state(gateway)
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/logs", get(logs))
+        .route("/v1/restart", post(restarted))
+        .with_state(gateway)
+}
+
+/// The same over HTTP: for whoever reaches it, or for who has a token.
+pub(crate) fn over_http(gateway: Gateway, token: Option<Arc<Token>>) -> Router {
+    match token {
+        None => router(gateway),
+        Some(token) => router(gateway).layer(from_fn_with_state(token, token::ask)),
+    }
+}
+
+/// The first attempt to open the admin socket.
+pub(crate) struct First {
+    path: PathBuf,
+    opened: std::io::Result<Option<Socket>>,
+}
+
+/// Opens the admin socket, before it is said that dateline serves: whoever hears that may ask how it is. `None` where
+/// there is no place for one.
+pub(crate) async fn open(admin: &Admin) -> Option<First> {
+    let path = admin.admin_socket.clone().or_else(default_socket)?;
+    let opened = Socket::open(&path).await;
+    Some(First { path, opened })
 }
 
 /// Serves the admin socket until it is told to stop. Another dateline that has it keeps it while it runs.
-pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: CancellationToken) {
-    let Some(path) = admin.admin_socket.clone().or_else(default_socket) else { return };
+pub(crate) async fn serve(first: Option<First>, gateway: Gateway, shutdown: CancellationToken) {
+    let Some(First { path, mut opened }) = first else { return };
     let mut told = false;
     loop {
-        match Socket::open(&path).await {
+        match opened {
             Ok(Some(Socket { listener, file })) => {
                 transport::http::serve_unix(listener, router(gateway), shutdown).await;
                 drop(file);
@@ -66,6 +98,7 @@ pub(crate) async fn serve(admin: &Admin, gateway: Gateway, shutdown: Cancellatio
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(AGAIN) => {}
         }
+        opened = Socket::open(&path).await;
     }
 }
 
@@ -94,7 +127,41 @@ fn report(report: &Report) -> Value {
         "calls": report.calls,
         "errors": report.errors,
         "restarts": report.restarts,
+        "stale": report.stale.iter().map(|(list, why)| json!({"list": list.wire(), "why": why})).collect::<Vec<_>>(),
+        "left_out": report.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        "left_out_count": report.left_out_count,
     })
+}
+
+fn left_out(left_out: &LeftOut) -> Value {
+    json!({"list": left_out.list.wire(), "name": left_out.name, "why": left_out.why})
+}
+
+#[derive(Deserialize)]
+struct Restarting {
+    server: String,
+}
+
+/// Starts a server again, and says how it is once that is known, or after a while.
+async fn restarted(State(gateway): State<Gateway>, Query(wanted): Query<Restarting>) -> Response<Body> {
+    let Some(started) = gateway.restart(&wanted.server, STARTED).await else {
+        let names: Vec<String> = gateway.status().into_iter().map(|report| report.name).collect();
+        let body = json!({"error": no_server(&wanted.server, &names), "servers": names});
+        let mut response = response("application/json", Body::from(body.to_string()));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    };
+    response("application/json", Body::from(report(&started).to_string()))
+}
+
+fn no_server(name: &str, servers: &[String]) -> String {
+    let known: Vec<&str> = servers.iter().map(String::as_str).collect();
+    let near = known.iter().min_by_key(|known| strsim::levenshtein(known, name));
+    match near.filter(|near| strsim::levenshtein(near, name) < 4) {
+        Some(near) => format!("there is no server {name:?}; did you mean {near:?}?"),
+        None if known.is_empty() => format!("there is no server {name:?}: none are configured"),
+        None => format!("there is no server {name:?}; there are {}", known.join(", ")),
+    }
 }
 
 #[derive(Deserialize)]
@@ -158,9 +225,17 @@ async fn ask(
     admin: &Admin,
     uri: &str,
 ) -> Result<(StatusCode, impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {
+    send(admin, Method::GET, uri).await
+}
+
+async fn send(
+    admin: &Admin,
+    method: Method,
+    uri: &str,
+) -> Result<(StatusCode, impl stream::Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {
     let socket = admin.admin_socket.clone().or_else(default_socket);
     let socket = socket.ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
-    transport::unix::get(&socket, uri).await.map_err(|why| {
+    transport::unix::ask(&socket, method, uri).await.map_err(|why| {
         Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`"))
     })
 }
@@ -176,6 +251,34 @@ async fn whole(
     serde_json::from_slice(&text).map_err(|_| {
         Failure::Answer("what answers at the admin socket is no dateline: it sends no JSON".into())
     })
+}
+
+/// `dateline restart`.
+pub(crate) async fn restart(args: Restart, as_json: bool) -> Result<(), Failure> {
+    let uri = format!("/v1/restart?server={}", encoded(&args.server));
+    let (status, body) = send(&args.admin, Method::POST, &uri).await?;
+    let server = whole(body).await?;
+    if status == StatusCode::NOT_FOUND {
+        let why = server["error"].as_str().unwrap_or("it has no such server, or is an older one");
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    if !status.is_success() {
+        return Err(Failure::Answer(format!("the running dateline answers {status}")));
+    }
+    let state = server["state"].as_str().unwrap_or_default();
+    let why = server["why"].as_str().unwrap_or_default();
+    if as_json {
+        print(&words::json(&server))?;
+    } else if state != "down" {
+        print(&format!("{} was started again and is {state}\n", words::line(&args.server)))?;
+    }
+    match state {
+        "down" => Err(Failure::Reach(format!(
+            "{} was started again and is down: {why}; it is tried again by itself",
+            args.server
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How the running dateline is, as its admin API says.
@@ -233,6 +336,23 @@ fn table(status: &Value) -> String {
         shown += &format(row);
         if let Some(why) = server["why"].as_str() {
             shown += &format!("  {}\n", words::line(why));
+        }
+        for stale in server["stale"].as_array().into_iter().flatten() {
+            shown += &format!(
+                "  {} is not as the server has it now, and is read again: {}\n",
+                text(stale, "list"),
+                text(stale, "why")
+            );
+        }
+        let left_out = server["left_out"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for entry in left_out {
+            shown +=
+                &format!("  {}: {:?}: {}\n", text(entry, "list"), text(entry, "name"), text(entry, "why"));
+        }
+        let more =
+            server["left_out_count"].as_u64().unwrap_or_default().saturating_sub(left_out.len() as u64);
+        if more > 0 {
+            shown += &format!("  and {more} more; `dateline logs {}` has them\n", text(server, "name"));
         }
     }
     shown

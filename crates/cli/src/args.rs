@@ -1,9 +1,11 @@
 //! What can be typed.
 
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dateline::HttpOptions;
 
 /// One endpoint for all your MCP servers, for clients of every protocol revision.
 #[derive(Parser, Debug)]
@@ -18,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
   dateline import                                     see what the clients on this machine have configured
   dateline add time -- uvx mcp-server-time            configure one more server
   dateline status                                     how the running servers are
+  dateline restart time                               start one of them again
   dateline call http://127.0.0.1:4400/mcp add a=40 b=2
   dateline revisions tools/call                       what of the protocol is in which revision
   dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
@@ -58,6 +61,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Show what servers say on stderr and what happens to them.
     Logs(Logs),
+    /// Start a server of the running dateline again at once, whether it runs or not.
+    Restart(Restart),
     /// Check a configuration and say what would be served.
     CheckConfig {
         /// The file; the user's own where none is named.
@@ -101,6 +106,14 @@ pub(crate) struct Logs {
     /// Go on as more is said.
     #[arg(short, long)]
     pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Restart {
+    /// The server's name.
+    pub(crate) server: String,
     #[command(flatten)]
     pub(crate) admin: Admin,
 }
@@ -165,9 +178,14 @@ pub(crate) struct Serve {
     pub(crate) listen: Listen,
     #[command(flatten)]
     pub(crate) admin: Admin,
-    /// Serve the admin API under /v1 beside /mcp too, for whoever reaches the address.
+    /// Serve the admin API under /v1 beside /mcp too: for whoever reaches the address, where that is this machine alone;
+    /// else only for who has a token (--admin-token-file).
     #[arg(long)]
     pub(crate) admin_http: bool,
+    /// Serve the admin API over HTTP to those only who send `Authorization: Bearer TOKEN` with a token of this file: one a
+    /// line, as `dateline key` prints them. Read again when it changes, and on SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "admin_http")]
+    pub(crate) admin_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
 }
@@ -187,6 +205,10 @@ pub(crate) struct Listen {
     /// Listen on an address that other machines reach, although nobody has to log in.
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// A host, such as gateway.example, under which this is reached, beside localhost and the addresses listened on; can be
+    /// repeated.
+    #[arg(long = "allow-host", value_name = "HOST", value_parser = transport::http::host)]
+    pub(crate) allow_hosts: Vec<String>,
     /// An origin, such as https://app.example, whose pages may call from a browser beside this address's own; can be
     /// repeated.
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = transport::http::origin)]
@@ -194,6 +216,53 @@ pub(crate) struct Listen {
     /// Largest message that is taken, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_message: usize,
+    #[command(flatten)]
+    pub(crate) crowd: Crowd,
+}
+
+/// What the clients of one address of HTTP together may hold.
+#[derive(Args, Debug)]
+pub(crate) struct Crowd {
+    /// How many connections an address of HTTP has; at most three quarters of the files that may be open. For one more,
+    /// the one that has waited for its client for the longest is closed.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().connections)]
+    pub(crate) max_connections: usize,
+    /// How many sessions of older revisions are open. For one more, the longest unused ends.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().sessions)]
+    pub(crate) max_sessions: usize,
+    /// How many event streams without an end, listens and streams of sessions, are open.
+    #[arg(long, value_name = "COUNT", default_value_t = HttpOptions::default().listens)]
+    pub(crate) max_listens: usize,
+    /// How many bytes of requests all clients together may have in memory, as many of answers that they have not read,
+    /// and a quarter of that of answers that are kept for clients that come back.
+    #[arg(long, value_name = "BYTES", default_value_t = HttpOptions::default().arriving)]
+    pub(crate) max_held: usize,
+    /// How much of each of these one address may use up, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = HttpOptions::default().share,
+        value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) share: u8,
+    /// An address that stands for many clients, such as that of a proxy on another machine; can be repeated. No share
+    /// holds for it, nor for 127.0.0.1 and ::1.
+    #[arg(long = "shared-address", value_name = "ADDRESS")]
+    pub(crate) shared_addresses: Vec<IpAddr>,
+}
+
+impl Crowd {
+    /// As options of an endpoint.
+    pub(crate) fn options(&self) -> HttpOptions {
+        let defaults = HttpOptions::default();
+        HttpOptions {
+            connections: self.max_connections,
+            sessions: self.max_sessions,
+            listens: self.max_listens,
+            arriving: self.max_held,
+            leaving: self.max_held,
+            kept: self.max_held / 4,
+            share: self.share,
+            shared: [&defaults.shared[..], &self.shared_addresses].concat(),
+            ..defaults
+        }
+    }
 }
 
 #[derive(Args, Debug)]

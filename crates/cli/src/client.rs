@@ -286,7 +286,7 @@ async fn connect(
         }
         Target::Remote(remote) => {
             let shown = transport::shown_url(&remote.url);
-            waiting(&format!("{shown} to answer"), Client::connect(remote, settings)).await
+            waiting(&format!("{shown} to answer"), Box::pin(Client::connect(remote, settings))).await
         }
         Target::Local(_) | Target::Unusable(_) => return Err(Failure::Usage("name a server".into())),
     };

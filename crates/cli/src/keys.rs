@@ -1,6 +1,5 @@
 //! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,10 +12,8 @@ use dateline::seal::{Key, Keys, ProcessKey};
 
 use crate::changes::Changes;
 use crate::exit::Failure;
+use crate::readers;
 use crate::terminal::{self, say};
-
-/// What others than the owner may do with a file.
-const OTHERS: u32 = 0o066;
 
 /// The keys of this process.
 #[derive(Clone)]
@@ -53,7 +50,9 @@ impl Keyring {
     pub(crate) fn open(file: Option<PathBuf>, shutdown: &CancellationToken) -> Result<Keyring, Failure> {
         let Some(path) = file else { return Keyring::process() };
         let keys = read(&path).map_err(Failure::Usage)?;
-        warn_of_readers(&path);
+        if let Some(warning) = readers::of(&path) {
+            say(&format!("dateline: warning: {warning}"));
+        }
         let file = Arc::new(KeyFile { path, keys: RwLock::new(keys) });
         tokio::spawn(reload(Arc::clone(&file), shutdown.clone()));
         Ok(Keyring::File(file))
@@ -121,14 +120,6 @@ fn hex(text: &str) -> Option<Vec<u8>> {
         text.chars().map(|digit| digit.to_digit(16).and_then(|digit| digit.try_into().ok())).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
-fn warn_of_readers(path: &Path) {
-    let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
-    if std::fs::metadata(path).is_ok_and(open) {
-        let path = path.display();
-        say(&format!("dateline: warning: others than its owner can read or write {path}; chmod 600 {path}"));
-    }
 }
 
 /// `dateline key`.

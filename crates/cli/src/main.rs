@@ -8,10 +8,12 @@ mod config;
 mod configure;
 mod exit;
 mod keys;
+mod readers;
 mod revisions;
 mod serve;
 mod socket;
 mod terminal;
+mod token;
 mod words;
 
 use std::io::IsTerminal as _;
@@ -24,6 +26,10 @@ use tracing_subscriber::fmt::format::debug_fn;
 use args::{Cli, Command, LogFormat};
 use exit::Failure;
 use terminal::{LastWords, Log};
+
+/// It gives the memory of a peak back, which the system's allocator keeps.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
     let _last_words = LastWords::with_panics();
@@ -95,6 +101,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Demo(args) => serve::demo(args).await,
             Command::Status(args) => admin::show_status(args, cli.json).await,
             Command::Logs(args) => admin::show_logs(args, cli.json).await,
+            Command::Restart(args) => admin::restart(args, cli.json).await,
             Command::CheckConfig { file } => configure::check(file, cli.json),
             Command::Import(args) => configure::import(args, cli.json).await,
             Command::Add(args) => configure::add(args).await,

@@ -16,8 +16,10 @@ use crate::changes::Changes;
 use crate::config::{self, Config};
 use crate::exit::Failure;
 use crate::keys::Keyring;
+use crate::readers;
 use crate::socket::Socket;
 use crate::terminal::say;
+use crate::token::Token;
 use crate::words;
 
 /// `dateline serve`.
@@ -25,6 +27,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
+    let token = Token::open(args.admin_token_file, &shutdown)?;
+    if args.admin_http && token.is_none() {
+        for_this_machine_alone(&args.listen)?;
+    }
     let gateway = gateway(&args.configured, config.as_ref(), true, keys)?;
     let what = match &config {
         None => "a demo, since nothing is configured,".to_owned(),
@@ -34,9 +40,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     follow(&args.configured, config, &gateway, &shutdown);
     let served = async {
         let revisions = Revisions::ALL;
+        let admin = admin::open(&args.admin).await;
         let listening = Listening::new(gateway.clone(), revisions, &args.listen, &shutdown, &what).await?;
-        let admin = admin::serve(&args.admin, gateway.clone(), shutdown.clone());
-        let router = args.admin_http.then(|| admin::router(gateway.clone()));
+        let admin = admin::serve(admin, gateway.clone(), shutdown.clone());
+        let router = args.admin_http.then(|| admin::over_http(gateway.clone(), token));
         tokio::join!(listening.serve(router), admin).0
     };
     let served = served.await;
@@ -92,7 +99,10 @@ fn gateway(
 }
 
 fn complain(config: &Config) {
-    config.complaints().iter().for_each(|what| say(&format!("dateline: warning: {}", words::line(what))));
+    let readers = readers::of_configuration(&config.path);
+    for what in config.complaints().iter().chain(&readers) {
+        say(&format!("dateline: warning: {}", words::line(what)));
+    }
 }
 
 /// Serves the configuration as it changes: on SIGHUP, and when its file was written, appears or goes. An edit that is
@@ -211,9 +221,24 @@ fn allowed(address: &str, listen: &Listen) -> Result<(), Failure> {
     )))
 }
 
+/// Whether the admin API may be served to whoever reaches the addresses.
+fn for_this_machine_alone(listen: &Listen) -> Result<(), Failure> {
+    let http = listen.listen.iter().filter_map(|place| match Place::read(place) {
+        Place::Http(address) => Some(address),
+        Place::Unix(_) | Place::Tcp(_) => None,
+    });
+    let Some(address) = http.into_iter().find(|address| !is_loopback(address)) else { return Ok(()) };
+    allowed(address, listen)?;
+    Err(Failure::Usage(format!(
+        "other machines would reach the admin API at {address}, and nobody has to log in. Make a token by `dateline key > \
+         FILE && chmod 600 FILE` and add --admin-token-file FILE; or leave out --admin-http: `dateline status` on this \
+         machine does without"
+    )))
+}
+
 /// Endpoints that listen where they were asked to.
 struct Listening {
-    http: Vec<(Bound, HttpOptions)>,
+    http: Vec<Bound>,
     lines: Vec<BoxFuture<'static, ()>>,
 }
 
@@ -238,16 +263,16 @@ impl Listening {
             match Place::read(place) {
                 Place::Http(address) => {
                     allowed(address, listen)?;
-                    let mut options =
-                        HttpOptions { origins: listen.allow_origins.clone(), ..HttpOptions::default() };
-                    if !is_loopback(address) {
-                        options.hosts = None;
-                    }
+                    let options = HttpOptions {
+                        hosts: Some(listen.allow_hosts.clone()),
+                        origins: listen.allow_origins.clone(),
+                        ..listen.crowd.options()
+                    };
                     let http = Http::new(service).revisions(revisions).limits(limits);
-                    let bound = http.options(options.clone()).until(token).bind(address).await;
+                    let bound = http.options(options).until(token).bind(address).await;
                     let bound = bound.map_err(|e| failed(e.to_string()))?;
                     say(&format!("dateline serves {what} at {}", bound.url()));
-                    listening.http.push((bound, options));
+                    listening.http.push(bound);
                 }
                 Place::Tcp(address) => {
                     allowed(address, listen)?;
@@ -277,10 +302,7 @@ impl Listening {
 
     /// Serves, with another router beside each HTTP endpoint, behind the same checks.
     async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
-        let http = self.http.into_iter().map(|(bound, options)| {
-            let beside = beside.clone().map(|router| transport::http::guarded(router, options));
-            bound.serve_with(beside.unwrap_or_default())
-        });
+        let http = self.http.into_iter().map(|bound| bound.serve_beside(beside.clone().unwrap_or_default()));
         let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));
         served.map(drop).map_err(|e| Failure::Other(format!("the listener failed: {e}")))
     }

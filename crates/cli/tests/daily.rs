@@ -372,7 +372,7 @@ async fn names_stay_while_a_server_is_away() {
             "--admin-socket",
             &folder.path("s"),
         ]);
-        Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/nonexistent")).await
+        Program::of(command.env("XDG_STATE_HOME", &state).env("HOME", "/dev/null")).await
     };
     let program = start().await;
     let both = tools(&mut Client::connect(program.url.as_deref().unwrap())).await;
@@ -412,10 +412,11 @@ async fn changes_of_a_remote_server_are_passed_on() {
         client.begin("subscriptions/listen", json!({"notifications": filter})).await;
         let acknowledged = client.next("notifications/subscriptions/acknowledged").await;
         assert_eq!(acknowledged["params"]["notifications"], filter, "{era}");
+        // What is said to have changed and did not is nobody's business.
         client.call("test_trigger_tool_change", json!({})).await;
-        client.next("notifications/tools/list_changed").await;
         client.call("touch_resource", json!({"uri": "test://watched-resource"})).await;
         client.next("notifications/resources/updated").await;
+        assert!(!format!("{:?}", client.leftovers()).contains("list_changed"), "{era}");
     }
 }
 
@@ -642,7 +643,7 @@ async fn logs_can_be_structured() {
     let servers = json!({"mcpServers": {"gone": {"command": "dateline-no-such-program"}}});
     let config = folder.write("config.json", &servers.to_string());
     let mut command = Command::new(DATELINE);
-    command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/nonexistent");
+    command.args(["stdio", "--config", &config, "--log-format", "json"]).env("HOME", "/dev/null");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().unwrap();
     let mut lines =

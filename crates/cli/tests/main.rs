@@ -12,6 +12,7 @@ mod keys;
 mod life;
 mod meta;
 mod msg;
+mod odd;
 mod owner;
 mod program;
 mod revisions;

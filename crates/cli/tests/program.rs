@@ -23,11 +23,7 @@ pub(crate) struct Run {
 /// The program, with nothing of the tester's own configuration.
 fn dateline(args: &[&str]) -> Command {
     let mut command = Command::new(DATELINE);
-    command
-        .args(args)
-        .env("HOME", "/nonexistent")
-        .env_remove("DATELINE_CONFIG")
-        .env_remove("XDG_CONFIG_HOME");
+    command.args(args).env("HOME", "/dev/null").env_remove("DATELINE_CONFIG").env_remove("XDG_CONFIG_HOME");
     command.env_remove("DATELINE_LOG").stdin(Stdio::null()).kill_on_drop(true);
     command
 }
@@ -617,5 +613,46 @@ async fn a_second_signal_ends_it_at_once() {
         let started = std::time::Instant::now();
         assert!(client.exit().await.is_some_and(|code| code != 0), "{what}");
         assert!(started.elapsed() < PATIENCE / 4, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_with_secrets_that_others_may_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = |more: Value| {
+        let mut server = demo("modern");
+        server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server
+    };
+    let remote = |more: Value| {
+        let mut server = json!({"url": "http://127.0.0.1:1/mcp"});
+        server.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server
+    };
+    for (place, entry) in [
+        ("mcpServers.a.env.API_TOKEN", server(json!({"env": {"MODE": "x", "API_TOKEN": "hush-hush"}}))),
+        (
+            "mcpServers.a.headers.Authorization",
+            remote(json!({"headers": {"Authorization": "Bearer hush-hush"}})),
+        ),
+        ("mcpServers.a.url", json!({"url": "http://me:hush-hush@127.0.0.1:1/mcp"})),
+        ("mcpServers.a.url", json!({"url": "http://127.0.0.1:1/mcp?api_key=hush-hush"})),
+        ("mcpServers.a.args.--api-key", json!({"command": "true", "args": ["--api-key=hush-hush"]})),
+        ("mcpServers.a.args", json!({"command": "true", "args": ["--token", "hush-hush"]})),
+        ("variables", server(json!({"env": {"API_TOKEN": "${DATELINE_NO_SUCH:-}", "MODE": "fast"}}))),
+        ("no secret", server(json!({"env": {"LEVEL": "debug"}}))),
+    ] {
+        let config = Config::new(&[("a", entry)]);
+        for (mode, open) in [(0o644, true), (0o640, true), (0o600, false)] {
+            std::fs::set_permissions(config.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let run = run(&["stdio", "--config", config.path()]).await;
+            let told = format!("{place} {mode:o}: {}", run.err);
+            assert!(!run.err.contains("hush"), "{told}");
+            let warning = format!("{place} looks like a secret, and others than its owner can read or write");
+            let warned =
+                run.err.contains(&warning) && run.err.contains(&format!("chmod 600 {}", config.path()));
+            assert_eq!(warned, open && place.contains('.'), "{told}");
+            assert!(warned || !run.err.contains("chmod"), "{told}");
+        }
     }
 }

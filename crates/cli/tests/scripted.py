@@ -31,7 +31,7 @@ RUBBISH = [
     b"[]",
     b'{"jsonrpc":"2.0","id":424242,"result":{}}',
     b'{"jsonrpc":"2.0","method":"notifications/unheard-of","params":{"a":1}}',
-    b'{"jsonrpc":"1.0","id":16,"result":{}}',
+    b'{"jsonrpc":"1.0","id":424242,"result":{}}',
     b"\x1b[31mred\x1b[0m \xff\xfe not UTF-8",
 ]
 

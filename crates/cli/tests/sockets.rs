@@ -42,7 +42,7 @@ impl Drop for Folder {
 
 fn dateline(listen: &[&str]) -> Command {
     let mut command = Command::new(DATELINE);
-    command.arg("demo").env("HOME", "/nonexistent").stdin(Stdio::null()).kill_on_drop(true);
+    command.arg("demo").env("HOME", "/dev/null").stdin(Stdio::null()).kill_on_drop(true);
     for place in listen {
         command.args(["--listen", place]);
     }

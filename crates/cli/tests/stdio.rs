@@ -31,7 +31,7 @@ impl Bytes {
     fn start(args: &[&str]) -> Bytes {
         let mut child = Command::new(DATELINE)
             .args(args)
-            .env("HOME", "/nonexistent")
+            .env("HOME", "/dev/null")
             .env_remove("DATELINE_CONFIG")
             .env_remove("DATELINE_LOG")
             .env_remove("XDG_CONFIG_HOME")
@@ -101,6 +101,16 @@ impl Bytes {
         let line = self.line().await;
         assert_eq!(line["id"], "alive", "{revision}: after {after}: {line}");
         assert_eq!(line["result"]["content"][0]["text"], "still here", "{revision}: after {after}: {line}");
+    }
+
+    /// The response to an id, behind whatever notifications.
+    async fn answer(&mut self, id: &str) -> Value {
+        loop {
+            let line = self.line().await;
+            if line["id"] == id {
+                return line;
+            }
+        }
     }
 
     /// Closes the input; gives all that was written to the output, and to stderr, until the program ended.
@@ -468,4 +478,114 @@ async fn a_thousand_lines_at_once_are_all_answered() {
         }
         assert!(client.leftovers().is_empty(), "{revision}: nothing is answered twice");
     }
+}
+
+/// A gateway over a demo, on standard streams.
+fn over_a_demo() -> (Bytes, crate::gateway::Config) {
+    let config =
+        crate::gateway::Config::new(&[("demo", json!({"command": DATELINE, "args": ["demo", "--stdio"]}))]);
+    (Bytes::start(&["stdio", "--config", config.path()]), config)
+}
+
+fn slow(revision: &str, id: &str) -> Value {
+    let params = json!({"name": "slow_compute", "arguments": {"seconds": 0.5, "label": id}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": stamped(revision, params)})
+}
+
+/// The messages in what was written.
+fn messages(output: &[u8]) -> Vec<Value> {
+    let lines = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_input_ends_is_answered_by_a_gateway_as_by_a_server() {
+    for revision in revisions() {
+        for gateway in [false, true] {
+            let (mut bytes, _config) = match gateway {
+                true => over_a_demo(),
+                false => (Bytes::start(&["demo", "--stdio"]), crate::gateway::Config::new(&[])),
+            };
+            // All is said at once, before anything is answered.
+            let mut asked = Vec::new();
+            if revision != MODERN {
+                let params = json!({"protocolVersion": revision, "capabilities": {"sampling": {}}, "clientInfo": {"name": "t", "version": "1"}});
+                asked.push(json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params}));
+                asked.push(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                // Who will answer no question is not waited for.
+                let question = json!({"name": "test_sampling", "arguments": {"prompt": "?"}});
+                asked.push(
+                    json!({"jsonrpc": "2.0", "id": "asks", "method": "tools/call", "params": question}),
+                );
+            } else {
+                let listen = stamped(revision, json!({"notifications": {"toolsListChanged": true}}));
+                asked.push(
+                    json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": listen}),
+                );
+            }
+            asked.push(slow(revision, "slow"));
+            asked.push(json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list", "params": stamped(revision, json!({}))}));
+            for message in &asked {
+                bytes.message(message).await;
+            }
+            let said = messages(&bytes.end().await.0);
+            for id in ["slow", "list"] {
+                let answer =
+                    said.iter().find(|message| message["id"] == id && message.get("method").is_none());
+                let answer =
+                    answer.unwrap_or_else(|| panic!("{revision} {gateway}: no answer to {id}: {said:?}"));
+                assert!(answer.get("result").is_some(), "{revision} {gateway}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_process_is_told_to_end_is_answered() {
+    for revision in revisions() {
+        let (mut bytes, _config) = over_a_demo();
+        if revision != MODERN {
+            bytes.handshake(revision).await;
+        }
+        let list = |id| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": stamped(revision, json!({}))});
+        bytes.message(&list("before")).await;
+        bytes.answer("before").await;
+        bytes.message(&slow(revision, "slow")).await;
+        // With its answer the call before it was read, too.
+        bytes.message(&list("after")).await;
+        bytes.answer("after").await;
+        let pid = bytes.child.id().unwrap().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
+        let answer = bytes.answer("slow").await;
+        assert!(answer.get("result").is_some(), "{revision}: {answer}");
+        bytes.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_asks_without_reading_is_not_read_on_and_gets_every_answer_later() {
+    const FLOOD: usize = 30_000;
+    let mut bytes = Bytes::demo(&[], LATEST_LEGACY).await;
+    let mut input = bytes.input.take().unwrap();
+    let (told, mut written) = tokio::sync::watch::channel(0);
+    let writing = tokio::spawn(async move {
+        for id in 0..FLOOD {
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+            input.write_all(line.as_bytes()).await.unwrap();
+            told.send_replace(id + 1);
+        }
+        input
+    });
+    // It comes to a halt, far from the end: half a second without a line is a halt, since a line takes microseconds.
+    let halt = std::time::Duration::from_millis(500);
+    while timeout(halt, written.changed()).await.is_ok_and(|told| told.is_ok()) {}
+    let halted = *written.borrow();
+    assert!(halted < FLOOD / 2, "{halted} requests were taken, and no answer was read");
+    for id in 0..FLOOD {
+        let line = bytes.line().await;
+        assert_eq!(line["id"], id);
+        bytes.seen.clear();
+    }
+    bytes.input = Some(writing.await.unwrap());
+    bytes.end().await;
 }

@@ -117,11 +117,12 @@
 //! }
 //! ```
 //!
-//! **What stands before a question runs again with its answer.** Asking ends the function with an error that `?` passes
-//! on; once the answer is there, it is called anew, finds the answer at the same place and goes on. So nothing waits for
-//! an answer that may not come, and any process that shares the sealing key ([`Builder::keys`]) can go on. Do what must
-//! happen once behind the last question. Several things are asked at once with [`Cx::together`]. A client that cannot
-//! be asked gets an error that says what is missing, unless the function has another way ([`Error::is_unasked`]).
+//! **What stands before a question runs again with its answer.** The function ends where it asks; once the answer is
+//! there, it is called anew, finds the answer at the same place and goes on. So nothing waits for an answer that may not
+//! come, nothing behind a question runs before it is answered, and any process that shares the sealing key
+//! ([`Builder::keys`]) can go on. Do what must happen once behind the last question. Several things are asked at once with
+//! [`Cx::together`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
+//! way ([`Error::is_unasked`]).
 //!
 //! # While it runs
 //!
@@ -157,7 +158,7 @@ use std::sync::Arc;
 
 use proto::Service;
 use proto::edge::Served;
-use transport::http::Paths;
+use transport::http::{Crowd, Paths};
 
 /// Serves standard input and output until the input ends, in every revision.
 ///
@@ -271,10 +272,13 @@ impl Http {
     pub fn router(self) -> axum::Router {
         let served =
             Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        transport::http::router(&self.paths, served, self.options, self.shutdown)
+        let crowd = Crowd::new(&self.options);
+        transport::http::router(&self.paths, served, self.options, crowd, self.shutdown)
     }
 
-    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited.
+    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names of
+    /// this machine for itself, the address listened on (any address, where it is all of them) and
+    /// [`HttpOptions::hosts`]: on an address that other machines reach under a name, name it there.
     ///
     /// # Errors
     /// When the address cannot be listened on.
@@ -282,12 +286,23 @@ impl Http {
         let failed = |source| TransportError::Listen { address: address.to_owned(), source };
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let options = self.options.clone().listening_on(address.ip());
+        let elsewhere = transport::http::elsewhere(&self.paths, self.revisions, options.clone());
+        let served =
+            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
+        let crowd = Crowd::new(&options);
+        let shutdown = self.shutdown.clone();
+        let router =
+            transport::http::router(&self.paths, served, options.clone(), crowd.clone(), self.shutdown);
         Ok(Bound {
             address,
-            path: self.paths.endpoint.clone(),
+            path: self.paths.endpoint,
             listener,
-            shutdown: self.shutdown.clone(),
-            router: self.router(),
+            options,
+            elsewhere,
+            crowd,
+            shutdown,
+            router,
         })
     }
 }
@@ -297,6 +312,10 @@ pub struct Bound {
     address: SocketAddr,
     path: String,
     listener: tokio::net::TcpListener,
+    options: HttpOptions,
+    crowd: Crowd,
+    /// Answers where there is nothing else.
+    elsewhere: axum::Router,
     shutdown: CancellationToken,
     router: axum::Router,
 }
@@ -317,15 +336,26 @@ impl Bound {
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve(self) -> std::io::Result<()> {
-        self.serve_with(axum::Router::new()).await
+        self.serve_beside(axum::Router::new()).await
     }
 
-    /// Serves with the routes of another router beside the endpoint's. They are not behind the endpoint's checks of
-    /// `Host` and `Origin`.
+    /// Serves with the routes of another router beside the endpoint's, behind the same checks of `Host` and `Origin`. It
+    /// must have no fallback: where there is nothing, a 404 says where the endpoint is.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
+    pub async fn serve_beside(self, beside: axum::Router) -> std::io::Result<()> {
+        let beside = transport::http::guarded(beside, self.options.clone()).merge(self.elsewhere.clone());
+        self.serve_with(beside).await
+    }
+
+    /// Serves with the routes of another router beside the endpoint's, and its fallback. They are not behind the
+    /// endpoint's checks of `Host` and `Origin`.
     ///
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve_with(self, beside: axum::Router) -> std::io::Result<()> {
-        transport::http::serve(self.listener, self.router.merge(beside), self.shutdown).await
+        let router = self.router.merge(beside);
+        transport::http::serve(self.listener, router, &self.options, self.crowd, self.shutdown).await
     }
 }

@@ -254,3 +254,38 @@ fn a_wrong_definition_is_named_before_anybody_is_served() {
     let twice = Server::new("wrong", "1").tool(tool("x")).tool(tool("x")).build();
     assert!(twice.err().unwrap().contains("two tools"));
 }
+
+#[tokio::test]
+async fn an_endpoint_on_all_addresses_is_served_under_each_and_says_how_names_are_let_in() {
+    let server =
+        || Server::new("doors", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build();
+    let status = async |url: &str, host: &str| {
+        let answer = testkit::http(url, "PUT", &[("host", host)], Vec::new()).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    let everywhere = |hosts: Option<Vec<String>>| async {
+        let options = HttpOptions { hosts, ..HttpOptions::default() };
+        let bound = Http::new(server().unwrap()).options(options).bind("0.0.0.0:0").await.unwrap();
+        let port = bound.address().port();
+        let page = || async { "a page" };
+        tokio::spawn(bound.serve_beside(axum::Router::new().route("/page", axum::routing::put(page))));
+        (format!("http://127.0.0.1:{port}/mcp"), format!("http://127.0.0.1:{port}/page"))
+    };
+    for (hosts, name_is_served) in
+        [(Some(vec![]), false), (Some(vec!["app.example".to_owned()]), true), (None, true)]
+    {
+        let (url, page) = everywhere(hosts.clone()).await;
+        for host in ["127.0.0.1", "192.0.2.7:80", "[2001:db8::7]", "localhost"] {
+            assert_eq!(status(&url, host).await.0, 405, "{hosts:?} {host}");
+            assert_eq!(status(&page, host).await, (200, "a page".to_owned()), "{hosts:?} {host}");
+        }
+        for at in [&url, &page] {
+            let (code, body) = status(at, "app.example").await;
+            assert_eq!(code != 403, name_is_served, "{hosts:?}: {body}");
+            let says = ["\\\"app.example\\\"", "HttpOptions::hosts", "--allow-host app.example"];
+            assert!(name_is_served || says.iter().all(|word| body.contains(word)), "{body}");
+        }
+    }
+}

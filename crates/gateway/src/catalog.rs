@@ -1,15 +1,23 @@
 //! What all servers offer together, under names that tell them apart.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use proto::{Mirror, Object, Raw, Template, header};
+use proto::{Change, Mirror, Raw, Template};
 use spec::Method;
 
-use crate::name::{self, Candidate, Known};
-use crate::options::Prefix;
+use crate::known::{Given, Known};
+use crate::name::{self, Candidate, Rules};
+use crate::offer::{Entry, Offer};
+use crate::options::{Names, Options, Prefix};
 use crate::upstream::Upstream;
+
+/// How much work is done to find the template that a URI is of, in steps: a fraction of a second. Templates beyond that
+/// are only looked at by how they begin.
+const STEPS: usize = 1 << 24;
+/// How many servers are asked for a resource that none of them is known to have.
+const ASKED: usize = 8;
 
 /// The merged lists, in the order of the servers and of their own lists. It is made as a whole and never changed.
 #[derive(Default)]
@@ -19,8 +27,18 @@ pub(crate) struct Catalog {
     pub(crate) resources: Vec<Raw>,
     pub(crate) templates: Vec<Raw>,
     owners: HashMap<ByteString, Arc<Upstream>>,
-    patterns: Vec<(Template, Arc<Upstream>)>,
+    patterns: Vec<Pattern>,
+    /// Which servers have resources of which scheme, each once.
+    schemes: Vec<(String, Arc<Upstream>)>,
     mirrors: HashMap<String, Arc<[Mirror]>>,
+    /// Whether all servers were seen: what is whose before that depends on which came first.
+    settled: bool,
+}
+
+struct Pattern {
+    source: ByteString,
+    template: Option<Template>,
+    upstream: Arc<Upstream>,
 }
 
 /// Things that have a name.
@@ -37,112 +55,211 @@ pub(crate) struct Route {
     pub(crate) name: ByteString,
 }
 
+/// What one server offers in a list, and whether it is shown: of a server that is not there it is only known whose it is.
+struct Source {
+    upstream: Arc<Upstream>,
+    offer: Arc<Offer>,
+    shown: bool,
+}
+
+impl Source {
+    fn all(upstreams: &[Arc<Upstream>], method: Method) -> Vec<Source> {
+        let source = |upstream: &Arc<Upstream>| {
+            let offer = upstream.offer(method)?;
+            Some(Source { upstream: Arc::clone(upstream), offer, shown: upstream.is_offered() })
+        };
+        upstreams.iter().filter_map(source).collect()
+    }
+
+    fn name(&self) -> &str {
+        &self.upstream.options.name
+    }
+}
+
 impl Named {
     pub(crate) fn route(&self, name: &str) -> Option<&Route> {
         self.routes.get(name)
     }
 
-    /// Merges one list of all servers. `change` may leave an entry out, or change it; it says whether it did.
+    /// Merges one list of all servers. `settled` says that all servers were seen, so that names can be given for good.
+    /// `also` gets each thing with its name.
     fn merge(
-        upstreams: &[Arc<Upstream>],
+        sources: &[Source],
         method: Method,
-        prefix: Prefix,
-        known: &mut Known,
-        change: impl Fn(&Upstream, &str, &mut Object) -> Option<bool>,
+        rules: Rules<'_>,
+        (known, settled): (&mut Known, bool),
+        mut also: impl FnMut(&str, &Entry),
     ) -> Named {
         let list = method.row().lists.unwrap_or_default();
-        let mut found = Vec::new();
-        let mut learnt = false;
-        for upstream in upstreams.iter().filter(|upstream| upstream.is_offered()) {
-            let from = found.len();
-            for entry in upstream.listed(method).iter() {
-                let Ok(mut object) = entry.object() else { continue };
-                let Some(own) = object.string("name") else { continue };
-                if let Some(changed) = change(upstream, &own, &mut object) {
-                    found.push((upstream, own, object, (!changed).then(|| entry.clone())));
-                }
-            }
-            let names = found[from..].iter().map(|(_, own, ..)| own.to_string()).collect();
-            learnt |= known.note(list, &upstream.options.name, names);
+        for source in sources {
+            known.note(list, source.name(), source.offer.entries.iter().map(|entry| &*entry.key));
         }
-        if learnt {
-            known.save();
-        }
-        let absent: Vec<_> =
-            upstreams.iter().filter(|u| !u.is_offered()).map(|u| u.options.name.as_str()).collect();
-        let candidates: Vec<_> =
-            found.iter().map(|(u, own, ..)| Candidate { server: &u.options.name, name: own }).collect();
-        let exposed = name::exposed(&candidates, &known.absent(list, &absent), prefix);
+        let found = || sources.iter().flat_map(|s| s.offer.entries.iter().map(move |entry| (s, entry)));
+        let candidates: Vec<_> = found()
+            .map(|(source, entry)| {
+                let said = source.upstream.options.overrides.get(&*entry.key);
+                let wanted =
+                    said.filter(|_| method == Method::ToolsList).and_then(|said| said.name.as_deref());
+                Candidate { server: source.name(), own: &entry.key, wanted }
+            })
+            .collect();
+        let none = Given::default();
+        let exposed = name::exposed(&candidates, known.given(list).unwrap_or(&none), rules);
         let mut named = Named::default();
-        for ((upstream, own, mut object, untouched), name) in found.into_iter().zip(exposed) {
+        for (((source, entry), c), name) in found().zip(&candidates).zip(exposed) {
             let Some(name) = name else { continue };
-            named.listed.push(match untouched {
-                // What nothing was changed of is passed on as it came.
-                Some(entry) if *own == *name => entry,
-                _ => {
-                    object.set("name", name.as_str());
-                    object.into()
-                }
-            });
-            named.routes.insert(name, Route { upstream: Arc::clone(upstream), name: own });
+            if settled && c.wanted.is_none() {
+                known.give(list, c.server, c.own, &name);
+            }
+            if source.shown {
+                named.listed.push(match entry.raw.object() {
+                    Ok(object) if *entry.key != *name => object.with("name", name.as_str()).into(),
+                    // What nothing was changed of is passed on as it came.
+                    _ => entry.raw.clone(),
+                });
+                also(&name, entry);
+            }
+            let route = Route { upstream: Arc::clone(&source.upstream), name: entry.key.clone() };
+            named.routes.insert(name, route);
         }
         named
     }
 }
 
 impl Catalog {
-    /// Merges what the servers list.
-    pub(crate) fn merge(upstreams: &[Arc<Upstream>], prefix: Prefix, known: &mut Known) -> Catalog {
-        let tools = Named::merge(upstreams, Method::ToolsList, prefix, known, tool);
+    /// Merges what the servers list. Whose a resource was before, it stays while that server lists it.
+    pub(crate) fn merge(
+        before: &Catalog,
+        upstreams: &[Arc<Upstream>],
+        options: &Options,
+        known: &mut Known,
+    ) -> Catalog {
+        let servers: Vec<&str> = upstreams.iter().map(|u| u.options.name.as_str()).collect();
+        let Options { prefix, names, .. } = *options;
+        let rules = Rules { prefix, names, servers: &servers };
+        known.rule(said(prefix, names));
+        let settled = upstreams.iter().all(|upstream| upstream.was_seen());
         let mut mirrors = HashMap::new();
-        for entry in tools.listed.iter().filter_map(|entry| entry.object().ok()) {
-            if let (Some(name), Ok(found)) = (entry.string("name"), annotations(&entry))
-                && !found.is_empty()
-            {
-                mirrors.insert(name.to_string(), found.into());
+        let tools = Source::all(upstreams, Method::ToolsList);
+        let tools = Named::merge(&tools, Method::ToolsList, rules, (known, settled), |name, entry| {
+            if !entry.mirrors.is_empty() {
+                mirrors.insert(name.to_owned(), entry.mirrors.clone().into());
             }
-        }
-        let prompts = Named::merge(upstreams, Method::PromptsList, prefix, known, |_, _, _| Some(false));
-        let mut catalog = Catalog { tools, mirrors, prompts, ..Catalog::default() };
-        for upstream in upstreams {
-            let name = &upstream.options.name;
-            for entry in upstream.listed(Method::ResourcesList).iter() {
-                let Some(uri) = entry.object().ok().and_then(|object| object.string("uri")) else { continue };
-                // Of two servers with one URI the first one is asked.
-                if catalog.owners.contains_key(&uri) {
-                    tracing::debug!(server = name, uri = &*uri, "another server has this resource too");
-                    continue;
-                }
-                catalog.owners.insert(uri, Arc::clone(upstream));
-                catalog.resources.push(entry.clone());
-            }
-            for entry in upstream.listed(Method::ResourcesTemplatesList).iter() {
-                let Some(source) = entry.object().ok().and_then(|object| object.string("uriTemplate")) else {
-                    continue;
-                };
-                match Template::new(&source) {
-                    Ok(template) => catalog.patterns.push((template, Arc::clone(upstream))),
-                    Err(why) => tracing::debug!(server = name, %why, "a template is listed, but not matched"),
-                }
-                catalog.templates.push(entry.clone());
-            }
-        }
+        });
+        let prompts = Source::all(upstreams, Method::PromptsList);
+        let prompts = Named::merge(&prompts, Method::PromptsList, rules, (known, settled), |_, _| {});
+        known.save();
+        let mut catalog = Catalog { tools, mirrors, prompts, settled, ..Catalog::default() };
+        catalog.add_resources(before, upstreams);
         catalog
+    }
+
+    fn add_resources(&mut self, before: &Catalog, upstreams: &[Arc<Upstream>]) {
+        let sources = Source::all(upstreams, Method::ResourcesList);
+        let mut listing: HashMap<&str, Vec<&Source>> = HashMap::new();
+        for source in &sources {
+            for entry in &source.offer.entries {
+                listing.entry(&entry.key).or_default().push(source);
+            }
+        }
+        for source in &sources {
+            let schemes = source.offer.entries.iter().filter_map(|entry| entry.key.split_once(':'));
+            let schemes: BTreeSet<&str> = schemes.map(|(scheme, _)| scheme).collect();
+            self.schemes.extend(schemes.iter().map(|s| ((*s).to_owned(), Arc::clone(&source.upstream))));
+            for entry in &source.offer.entries {
+                // Of several servers with one URI that is asked which had it before, else the first.
+                let owner = before.owners.get(&entry.key).filter(|_| before.settled);
+                let owner = owner.map(|owner| owner.options.name.as_str());
+                let all = listing.get(&*entry.key).map(Vec::as_slice).unwrap_or_default();
+                let due = all.iter().find(|s| Some(s.name()) == owner).or(all.first());
+                if due.is_some_and(|due| due.name() != source.name()) {
+                    tracing::debug!(
+                        server = source.name(),
+                        uri = &*entry.key,
+                        "another server has this resource"
+                    );
+                    continue;
+                }
+                if self.owners.insert(entry.key.clone(), Arc::clone(&source.upstream)).is_none()
+                    && source.shown
+                {
+                    self.resources.push(entry.raw.clone());
+                }
+            }
+        }
+        for source in &Source::all(upstreams, Method::ResourcesTemplatesList) {
+            for entry in &source.offer.entries {
+                let (source_text, template) = (entry.key.clone(), entry.template.clone());
+                let upstream = Arc::clone(&source.upstream);
+                self.patterns.push(Pattern { source: source_text, template, upstream });
+                if source.shown {
+                    self.templates.push(entry.raw.clone());
+                }
+            }
+        }
+    }
+
+    /// What of it is not as it was.
+    pub(crate) fn changes(&self, before: &Catalog) -> Vec<Change> {
+        let changed = [
+            (self.tools.listed != before.tools.listed, Change::Tools),
+            (self.prompts.listed != before.prompts.listed, Change::Prompts),
+            (self.resources != before.resources || self.templates != before.templates, Change::Resources),
+        ];
+        changed.into_iter().filter_map(|(changed, change)| changed.then_some(change)).collect()
     }
 
     /// Whose resource a URI is: the server that lists it, else the first whose template fits.
     pub(crate) fn owner(&self, uri: &str) -> Option<Arc<Upstream>> {
-        self.owners.get(uri).cloned().or_else(|| {
-            self.patterns
-                .iter()
-                .find(|(template, _)| template.matches(uri).is_some())
-                .map(|(_, u)| Arc::clone(u))
+        self.owners.get(uri).cloned().or_else(|| self.matching(uri).next().map(Arc::clone))
+    }
+
+    /// Who may have a resource: its owner alone, or, where there is none, the servers with templates that begin as the
+    /// URI does, the longest beginning first, and then those that have others of its scheme. A template need not say all
+    /// that its server takes.
+    pub(crate) fn candidates(&self, uri: &str) -> Vec<Arc<Upstream>> {
+        if let Some(owner) = self.owners.get(uri) {
+            return vec![Arc::clone(owner)];
+        }
+        let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+        let of_scheme = |other: &str| other.split_once(':').is_some_and(|(other, _)| Some(other) == scheme);
+        let mut begins: Vec<(usize, &Arc<Upstream>)> = Vec::new();
+        for pattern in &self.patterns {
+            let beginning = pattern.source.split('{').next().unwrap_or_default();
+            if uri.starts_with(beginning) || of_scheme(beginning) {
+                let shared = if uri.starts_with(beginning) { beginning.len() } else { 0 };
+                begins.push((shared, &pattern.upstream));
+            }
+        }
+        begins.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+        let listing = self
+            .schemes
+            .iter()
+            .filter(|(other, _)| Some(other.as_str()) == scheme)
+            .map(|(_, upstream)| upstream);
+        let mut found: Vec<Arc<Upstream>> = Vec::new();
+        for upstream in self.matching(uri).chain(begins.into_iter().map(|(_, u)| u)).chain(listing) {
+            if found.len() < ASKED && !found.iter().any(|known| Arc::ptr_eq(known, upstream)) {
+                found.push(Arc::clone(upstream));
+            }
+        }
+        found
+    }
+
+    /// Whose templates a URI is of.
+    fn matching<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = &'a Arc<Upstream>> {
+        let mut left = STEPS;
+        self.patterns.iter().filter_map(move |pattern| {
+            let template = pattern.template.as_ref()?;
+            let steps = template.as_str().len().saturating_mul(uri.len());
+            left = left.checked_sub(steps)?;
+            template.matches(uri).map(|_| &pattern.upstream)
         })
     }
 
     /// Whose template this is.
     pub(crate) fn template_owner(&self, source: &str) -> Option<Arc<Upstream>> {
-        self.patterns.iter().find(|(template, _)| template.as_str() == source).map(|(_, u)| Arc::clone(u))
+        self.patterns.iter().find(|pattern| pattern.source == source).map(|p| Arc::clone(&p.upstream))
     }
 
     pub(crate) fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
@@ -150,25 +267,14 @@ impl Catalog {
     }
 }
 
-/// A tool as it is shown: not at all where it is not allowed or its annotations break the rules, and with other
-/// words where it is told so.
-fn tool(upstream: &Upstream, name: &str, tool: &mut Object) -> Option<bool> {
-    if !upstream.options.shows(name) {
-        return None;
+/// The rules that names were given by, as they are remembered.
+fn said(prefix: Prefix, names: Names) -> &'static str {
+    match (prefix, names) {
+        (Prefix::Always, Names::Protocol) => "always",
+        (Prefix::Collision, Names::Protocol) => "collision",
+        (Prefix::None, Names::Protocol) => "none",
+        (Prefix::Always, Names::Strict) => "always, strict",
+        (Prefix::Collision, Names::Strict) => "collision, strict",
+        (Prefix::None, Names::Strict) => "none, strict",
     }
-    if let Err(why) = annotations(tool) {
-        tracing::warn!(server = upstream.options.name, tool = name, %why, "a tool is left out");
-        return None;
-    }
-    let Some(said) = upstream.options.overrides.get(name) else { return Some(false) };
-    for (member, text) in [("title", &said.title), ("description", &said.description)] {
-        if let Some(text) = text {
-            tool.set(member, text.as_str());
-        }
-    }
-    Some(true)
-}
-
-fn annotations(tool: &Object) -> Result<Vec<Mirror>, String> {
-    tool.get("inputSchema").map_or_else(|| Ok(Vec::new()), header::mirrors)
 }

@@ -6,20 +6,28 @@
 
 mod catalog;
 mod file;
+mod known;
+mod listen;
+mod lists;
 mod logs;
+mod merge;
 mod name;
+mod offer;
 mod options;
+mod pauses;
 mod pool;
 mod route;
 mod status;
+mod supervise;
 mod upstream;
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proto::{CacheHint, Capabilities, Change, Description, Object, Watchers};
+use proto::{CacheHint, Capabilities, Description, Object, Watchers};
 use seal::{Keys, Sealer, SystemClock};
 use spec::Capability;
 use tokio::sync::broadcast;
@@ -27,14 +35,16 @@ use tokio::time::Instant;
 use transport::client::Settings;
 
 use catalog::Catalog;
+use known::Known;
 use logs::Logs;
-use name::Known;
+use merge::Merging;
 use upstream::Upstream;
 
 pub use file::replace_file;
 pub use logs::Entry;
-pub use options::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
-pub use status::{Report, State};
+pub use name::{LONGEST as LONGEST_NAME, is_legal};
+pub use options::{Names, Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
+pub use status::{LeftOut, Report, State};
 
 /// How long the first lists wait for servers that are still starting.
 const SETTLE: Duration = Duration::from_secs(4);
@@ -50,8 +60,8 @@ struct Inner {
     upstreams: RwLock<Arc<Vec<Arc<Upstream>>>>,
     options: Mutex<Options>,
     catalog: RwLock<Arc<Catalog>>,
-    /// Held while the catalog is made anew, so that the newest one wins.
-    merging: Mutex<Known>,
+    merging: Merging,
+    known: Mutex<Known>,
     watchers: Watchers,
     logs: Arc<Logs>,
     sealer: Sealer,
@@ -74,18 +84,21 @@ impl Gateway {
     /// stay the same at every start. A gateway that has the same `keys` can go on with a request where this one left
     /// off, but for calls that a server of a handshake revision holds open here.
     pub fn start(options: Options, settings: Settings, names: Option<PathBuf>, keys: impl Keys) -> Gateway {
+        let (merging, wanted) = Merging::new();
         let gateway = Gateway(Arc::new(Inner {
             settings,
             description: RwLock::new(Arc::new(describe(None))),
             upstreams: RwLock::default(),
             options: Mutex::default(),
             catalog: RwLock::default(),
-            merging: Mutex::new(Known::load(names)),
+            merging,
+            known: Mutex::new(Known::load(names)),
             watchers: Watchers::default(),
             logs: Arc::default(),
             sealer: Sealer::new(keys, SystemClock),
             started: Instant::now(),
         }));
+        tokio::spawn(merge::keep_merged(Arc::downgrade(&gateway.0), wanted));
         gateway.apply(options);
         gateway
     }
@@ -117,7 +130,7 @@ impl Gateway {
         *current = options;
         drop(current);
         for upstream in fresh {
-            tokio::spawn(upstream::supervise(self.clone(), upstream));
+            tokio::spawn(supervise::supervise(self.clone(), upstream));
         }
         for upstream in gone {
             if !applied.started.contains(&upstream.options.name) {
@@ -125,8 +138,22 @@ impl Gateway {
             }
             upstream.retire();
         }
-        self.changed();
+        self.merge();
         applied
+    }
+
+    /// Has a server started again at once, whether it runs or not, and waits for so long until it is up or found not to
+    /// be had. Says how it is; `None` where there is none of this name.
+    pub async fn restart(&self, name: &str, patience: Duration) -> Option<Report> {
+        let upstreams = self.upstreams();
+        let upstream = upstreams.iter().find(|upstream| upstream.options.name == name)?;
+        let starts = || upstream.starts.load(Ordering::Relaxed);
+        let before = starts();
+        upstream.restart.notify_one();
+        let started =
+            upstream.until(|state| starts() > before && matches!(state, State::Up | State::Down(_)));
+        let _ = tokio::time::timeout(patience, started).await;
+        Some(upstream.report())
     }
 
     /// How each server is, in order.
@@ -165,32 +192,6 @@ impl Gateway {
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Makes the catalog anew from what the servers list.
-    pub(crate) fn merge(&self) {
-        let mut known = self.0.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let upstreams = self.upstreams();
-        let prefix = self.0.options.lock().unwrap_or_else(PoisonError::into_inner).prefix;
-        let catalog = Arc::new(Catalog::merge(&upstreams, prefix, &mut known));
-        *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
-        let said = upstreams.iter().filter_map(|u| Some((u.options.name.as_str(), u.instructions()?)));
-        let instructions: Vec<_> = said.map(|(name, text)| format!("# {name}\n\n{text}")).collect();
-        let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
-        let mut description = self.0.description.write().unwrap_or_else(PoisonError::into_inner);
-        *description = Arc::new(describe(instructions));
-    }
-
-    /// Makes the catalog anew and tells clients that all lists changed.
-    pub(crate) fn changed(&self) {
-        self.merge();
-        for change in [Change::Tools, Change::Prompts, Change::Resources] {
-            self.tell(&change);
-        }
-    }
-
-    pub(crate) fn tell(&self, change: &Change) {
-        self.0.watchers.tell(change);
     }
 }
 

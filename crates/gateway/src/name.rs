@@ -1,198 +1,217 @@
 //! Names that never collide: an upstream's own name where it is the only one, with the upstream's in front where
-//! it is not.
+//! it is not. A name that was given stays with its owner.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
 
-use crate::options::Prefix;
+use sha2::{Digest as _, Sha256};
+
+use crate::known::Given;
+use crate::options::{Names, Prefix};
 
 /// Models refuse longer names.
-const LONGEST: usize = 64;
+pub const LONGEST: usize = 64;
+/// How many hexadecimal digits tell names apart that would be the same: of 10,000 names two have the same by chance
+/// in one catalog of twenty, and those get others.
+const DIGITS: usize = 6;
+/// How much of a server's name is left at least where a tool's is long.
+const SERVER: usize = 8;
 
-/// Something with a name: the server's, its own, and whether it is offered now or only known from before.
-#[derive(Clone, Debug)]
+/// Something with a name.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
+    /// Whose it is.
     pub(crate) server: &'a str,
-    pub(crate) name: &'a str,
+    /// What it is called there.
+    pub(crate) own: &'a str,
+    /// What it is to be called, where the configuration says so.
+    pub(crate) wanted: Option<&'a str>,
+}
+
+/// How names are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) prefix: Prefix,
+    pub(crate) names: Names,
+    /// All servers that are configured, whether they are there or not.
+    pub(crate) servers: &'a [&'a str],
 }
 
 /// The names under which candidates are offered, in the same order; `None` for one that is not.
 ///
-/// `absent` are names of servers that are not there now: they collide all the same, so that a server that comes or
-/// goes does not rename the tools of another.
-pub(crate) fn exposed(
-    candidates: &[Candidate<'_>],
-    absent: &[(String, String)],
-    prefix: Prefix,
-) -> Vec<Option<String>> {
-    let mut servers: HashMap<&str, BTreeSet<&str>> = HashMap::new();
-    for Candidate { server, name } in candidates {
-        servers.entry(name).or_default().insert(server);
+/// `given` are the names that were given before, and all that servers are known to have: the names of a server that is
+/// not there collide all the same, so that a server that comes or goes does not rename the tools of another. The work is
+/// proportional to the names, whatever they are.
+pub(crate) fn exposed(candidates: &[Candidate<'_>], given: &Given, rules: Rules<'_>) -> Vec<Option<String>> {
+    let mut naming = Naming::new(candidates, given, rules);
+    let mut names: Vec<Option<String>> = vec![None; candidates.len()];
+    let mut seen = HashSet::new();
+    // A server that has a name twice means one thing.
+    let once: Vec<bool> = candidates.iter().map(|c| seen.insert((c.server, c.own))).collect();
+    let each = || candidates.iter().enumerate().filter(|(at, _)| once[*at]);
+    // What the configuration says goes first, then what was given before, then names that stay as they are.
+    for (at, c) in each() {
+        names[at] = c.wanted.filter(|wanted| naming.take(wanted)).map(str::to_owned);
     }
-    for (server, name) in absent {
-        servers.entry(name).or_default().insert(server);
-    }
-    let collides = |name: &str| servers.get(name).is_some_and(|owners| owners.len() > 1);
-    let bare = |c: &Candidate<'_>| match prefix {
-        Prefix::Always => false,
-        Prefix::Collision => !collides(c.name),
-        Prefix::None => true,
-    };
-    let mut taken: HashSet<String> = HashSet::new();
-    // Names that stay as they are go first: no other may take one.
-    let mut given: Vec<Option<String>> = candidates
-        .iter()
-        .map(|c| (bare(c) && is_legal(c.name) && taken.insert(c.name.to_owned())).then(|| c.name.to_owned()))
-        .collect();
-    for (c, given) in candidates.iter().zip(&mut given).filter(|(_, given)| given.is_none()) {
-        if bare(c) && is_legal(c.name) {
-            // Without prefixes the first server's is shown; a server that has a name twice means one thing.
-            continue;
+    naming.keep_for_those_who_are_away(&seen, given);
+    for (at, c) in each() {
+        if names[at].is_none() && c.wanted.is_none() {
+            let before = given.get(c.server).and_then(|names| names.get(c.own)?.as_deref());
+            names[at] = before.filter(|name| naming.is_legal(name) && naming.take(name)).map(str::to_owned);
         }
-        let wanted = if bare(c) { legal(c.name) } else { legal(&format!("{}_{}", c.server, c.name)) };
-        let mut name = clip(&wanted, LONGEST);
-        let mut next = 2;
-        while !taken.insert(name.clone()) {
-            let suffix = format!("_{next}");
-            name = clip(&wanted, LONGEST - suffix.len()) + &suffix;
-            next += 1;
+    }
+    for (at, c) in each() {
+        let name = c.wanted.unwrap_or(c.own);
+        if names[at].is_none() && naming.stays(c.server, name) && naming.take(name) {
+            names[at] = Some(name.to_owned());
         }
-        *given = Some(name);
     }
-    given
-}
-
-fn is_legal(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && legal(name) == name
-}
-
-fn legal(name: &str) -> String {
-    let legal: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
-    if legal.is_empty() { "_".to_owned() } else { legal }
-}
-
-fn clip(name: &str, length: usize) -> String {
-    name.chars().take(length).collect()
-}
-
-/// The names that servers had when they were last there: per list and server. Kept in a file, they make names the
-/// same at every start, whichever server is up first.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    path: Option<PathBuf>,
-    names: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-}
-
-impl Known {
-    /// Reads what was kept; a file that cannot be read is as good as none.
-    pub(crate) fn load(path: Option<PathBuf>) -> Known {
-        let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
-        let names = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Known { path, names }
-    }
-
-    /// Notes the names of a server that is there.
-    pub(crate) fn note(&mut self, list: &str, server: &str, names: Vec<String>) -> bool {
-        let of_list = self.names.entry(list.to_owned()).or_default();
-        if of_list.get(server) == Some(&names) {
-            return false;
+    for (at, c) in each() {
+        let name = c.wanted.unwrap_or(c.own);
+        // Without prefixes the first server's is shown.
+        let hidden = rules.prefix == Prefix::None && naming.is_legal(name);
+        if names[at].is_none() && !hidden {
+            names[at] = Some(naming.made(c));
         }
-        of_list.insert(server.to_owned(), names);
-        true
+    }
+    names
+}
+
+struct Naming<'a> {
+    rules: Rules<'a>,
+    taken: HashSet<String>,
+    /// How many servers have a name.
+    shared: HashMap<&'a str, usize>,
+    /// Whose a beginning is.
+    prefixes: HashMap<String, &'a str>,
+}
+
+impl<'a> Naming<'a> {
+    fn new(candidates: &[Candidate<'a>], given: &'a Given, rules: Rules<'a>) -> Naming<'a> {
+        let mut owners: HashMap<&str, HashSet<&str>> = HashMap::new();
+        for c in candidates {
+            owners.entry(c.wanted.unwrap_or(c.own)).or_default().insert(c.server);
+        }
+        let there: HashSet<&str> = candidates.iter().map(|c| c.server).collect();
+        for (server, names) in given.iter().filter(|(server, _)| !there.contains(server.as_str())) {
+            if rules.servers.contains(&server.as_str()) {
+                for name in names.keys() {
+                    owners.entry(name).or_default().insert(server);
+                }
+            }
+        }
+        let mut prefixes = HashMap::new();
+        for server in rules.servers {
+            prefixes.entry(legal(server, rules.names).0).or_insert(*server);
+        }
+        let shared = owners.into_iter().map(|(name, servers)| (name, servers.len())).collect();
+        Naming { rules, taken: HashSet::new(), shared, prefixes }
     }
 
-    /// The names of configured servers that are not there.
-    pub(crate) fn absent(&self, list: &str, absent: &[&str]) -> Vec<(String, String)> {
-        let Some(servers) = self.names.get(list) else { return Vec::new() };
-        let of = |server: &&str| {
-            let names = servers.get(*server).into_iter().flatten();
-            names.map(|name| ((*server).to_owned(), name.clone())).collect::<Vec<_>>()
+    fn take(&mut self, name: &str) -> bool {
+        !self.taken.contains(name) && self.taken.insert(name.to_owned())
+    }
+
+    /// What was given to somebody who does not have it now is nobody else's.
+    fn keep_for_those_who_are_away(&mut self, there: &HashSet<(&str, &str)>, given: &Given) {
+        let servers: HashSet<&str> = self.rules.servers.iter().copied().collect();
+        for (server, names) in given.iter().filter(|(server, _)| servers.contains(server.as_str())) {
+            for (own, name) in names {
+                if let Some(name) = name.as_deref().filter(|_| !there.contains(&(server, own))) {
+                    self.take(name);
+                }
+            }
+        }
+    }
+
+    fn is_legal(&self, name: &str) -> bool {
+        is_legal(name, self.rules.names)
+    }
+
+    /// Whether a name may be shown as it is.
+    fn stays(&self, server: &str, name: &str) -> bool {
+        let alone = match self.rules.prefix {
+            Prefix::Always => false,
+            Prefix::Collision => {
+                self.shared.get(name).is_none_or(|servers| *servers < 2) && self.is_free(server, name)
+            }
+            Prefix::None => true,
         };
-        absent.iter().flat_map(of).collect()
+        alone && self.is_legal(name)
     }
 
-    /// Writes the file.
-    pub(crate) fn save(&self) {
-        let Some(path) = &self.path else { return };
-        let text = serde_json::to_string_pretty(&self.names).unwrap_or_default();
-        if let Err(error) = crate::replace_file(path, text.as_bytes()) {
-            tracing::debug!(%error, "the names of tools cannot be remembered for the next start");
-        }
+    /// Whether a name does not begin as the names of another server do. Of several beginnings the longest counts.
+    fn is_free(&self, server: &str, name: &str) -> bool {
+        let ends = name.match_indices('_').map(|(at, _)| &name[..at]);
+        ends.filter_map(|beginning| self.prefixes.get(beginning))
+            .next_back()
+            .is_none_or(|owner| *owner == server)
     }
+
+    /// A name that is made of the server's and its own. Where that says too little, is too long, or is another's, digits
+    /// follow that depend on nothing else.
+    fn made(&mut self, c: &Candidate<'_>) -> String {
+        let (tool, unlike) = legal(c.wanted.unwrap_or(c.own), self.rules.names);
+        let own = c.wanted.unwrap_or(c.own);
+        let bare = match self.rules.prefix {
+            Prefix::Always => false,
+            Prefix::Collision => {
+                let alone = self.shared.get(own).is_none_or(|servers| *servers < 2);
+                alone && !self.is_legal(own) && self.is_free(c.server, &tool)
+            }
+            Prefix::None => true,
+        };
+        let (server, changed) = legal(c.server, self.rules.names);
+        let whole = if bare { tool.clone() } else { format!("{server}_{tool}") };
+        let says_all = !unlike && (bare || !changed) && whole.len() <= LONGEST;
+        if says_all && self.is_free(c.server, &whole) && self.take(&whole) {
+            return whole;
+        }
+        let room = LONGEST - DIGITS - 1;
+        let body = match bare {
+            true => clip(&tool, room).to_owned(),
+            false => {
+                let tool = clip(&tool, room - SERVER - 1);
+                format!("{}_{tool}", clip(&server, room - tool.len() - 1))
+            }
+        };
+        (0u64..)
+            .map(|round| format!("{body}_{}", digits(c.server, c.own, round)))
+            .find(|name| self.take(name))
+            .unwrap_or(body)
+    }
+}
+
+/// Digits that are the same at every start, and that nobody can choose.
+fn digits(server: &str, own: &str, round: u64) -> String {
+    let mut hash = Sha256::new();
+    for part in [server.as_bytes(), own.as_bytes()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.update(round.to_be_bytes());
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    clip(&hex, DIGITS).to_owned()
+}
+
+/// Whether a name can be shown as it is.
+pub fn is_legal(name: &str, names: Names) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && name.chars().all(|c| names.has(c))
+}
+
+/// The name in characters that it may have, and whether that says less than the name did.
+fn legal(name: &str, names: Names) -> (String, bool) {
+    let legal: String = name.chars().map(|c| if names.has(c) { c } else { '_' }).collect();
+    let unlike = name.chars().any(|c| !names.has(c) && c.is_alphanumeric());
+    match legal.bytes().any(|b| b.is_ascii_alphanumeric()) {
+        true => (legal, unlike),
+        // Nothing that could be read is left.
+        false => ("named".to_owned(), true),
+    }
+}
+
+fn clip(name: &str, length: usize) -> &str {
+    name.get(..length).unwrap_or(name)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(pairs: &[(&str, &str)], absent: &[(&str, &str)], prefix: Prefix) -> Vec<Option<String>> {
-        let candidates: Vec<_> = pairs.iter().map(|(server, name)| Candidate { server, name }).collect();
-        let absent: Vec<_> = absent.iter().map(|(s, n)| ((*s).to_owned(), (*n).to_owned())).collect();
-        exposed(&candidates, &absent, prefix)
-    }
-
-    fn shown(names: &[&str]) -> Vec<Option<String>> {
-        names.iter().map(|name| Some((*name).to_owned())).collect()
-    }
-
-    #[test]
-    fn a_name_is_changed_only_where_it_collides_or_is_not_legal() {
-        let collision = |pairs: &[(&str, &str)]| names(pairs, &[], Prefix::Collision);
-        assert_eq!(collision(&[("a", "echo"), ("b", "add")]), shown(&["echo", "add"]));
-        assert_eq!(
-            collision(&[("a", "echo"), ("b", "echo"), ("b", "add")]),
-            shown(&["a_echo", "b_echo", "add"])
-        );
-        assert_eq!(collision(&[("a", "x/y z")]), shown(&["x_y_z"]));
-    }
-
-    #[test]
-    fn a_server_that_is_not_there_keeps_its_names_apart() {
-        let there = names(&[("a", "echo")], &[("b", "echo")], Prefix::Collision);
-        assert_eq!(there, shown(&["a_echo"]));
-    }
-
-    #[test]
-    fn prefixes_can_be_had_always_or_never() {
-        let pairs = [("a", "echo"), ("b", "echo"), ("b", "add")];
-        assert_eq!(names(&pairs, &[], Prefix::Always), shown(&["a_echo", "b_echo", "b_add"]));
-        let never = names(&pairs, &[], Prefix::None);
-        assert_eq!(never, [Some("echo".to_owned()), None, Some("add".to_owned())]);
-    }
-
-    #[test]
-    fn no_two_are_ever_the_same_and_none_is_too_long() {
-        let long = "n".repeat(100);
-        let longer = format!("{long}x");
-        let pairs = [
-            ("a", "b_c"),
-            ("a_b", "c"),
-            ("z", "b_c"),
-            ("z", "c"),
-            ("s", "a_b_c"),
-            ("l", long.as_str()),
-            ("m", longer.as_str()),
-            ("p", "x y"),
-            ("q", "x/y"),
-        ];
-        for prefix in [Prefix::Always, Prefix::Collision] {
-            let names: Vec<String> = names(&pairs, &[], prefix).into_iter().flatten().collect();
-            let distinct: HashSet<_> = names.iter().collect();
-            assert_eq!((distinct.len(), names.len()), (pairs.len(), pairs.len()), "{names:?}");
-            assert!(names.iter().all(|name| is_legal(name)), "{names:?}");
-        }
-    }
-
-    #[test]
-    fn names_are_remembered_from_one_start_to_the_next() {
-        let path = std::env::temp_dir().join(format!("dateline-names-{}.json", std::process::id()));
-        let mut known = Known::load(Some(path.clone()));
-        assert!(known.note("tools", "a", vec!["echo".into()]));
-        assert!(!known.note("tools", "a", vec!["echo".into()]), "nothing new");
-        known.save();
-        let again = Known::load(Some(path.clone()));
-        assert_eq!(again.absent("tools", &["a", "b"]), [("a".to_owned(), "echo".to_owned())]);
-        std::fs::remove_file(path).unwrap();
-    }
-}
+mod tests;

@@ -16,8 +16,27 @@ pub struct Options {
     pub servers: Vec<ServerOptions>,
     /// When a server's name is put in front of the names of its tools and prompts.
     pub prefix: Prefix,
+    /// Of what characters names are.
+    pub names: Names,
     /// The file that says so, where there is one: it is shown beside the status.
     pub source: Option<PathBuf>,
+}
+
+/// Of what characters the names of tools and prompts are. Others become `_`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Names {
+    /// `A-Z a-z 0-9 _ - .`, as the protocol has them.
+    #[default]
+    Protocol,
+    /// `A-Z a-z 0-9 _ -`, as the interfaces of models have them.
+    Strict,
+}
+
+impl Names {
+    /// Whether a name may have this character.
+    pub(crate) fn has(self, c: char) -> bool {
+        c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.' && self == Names::Protocol
+    }
 }
 
 /// When a server's name is put in front of the names of its tools and prompts.
@@ -91,6 +110,8 @@ impl PartialEq for Target {
 /// What is said of a tool in place of its server's words.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Override {
+    /// Its name, as it is: no server's is put in front of it.
+    pub name: Option<String>,
     /// Its title.
     pub title: Option<String>,
     /// Its description.

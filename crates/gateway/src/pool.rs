@@ -36,8 +36,11 @@ impl Instance {
         Lease(Arc::clone(self))
     }
 
+    /// How much is under way. A call that waits for its client's answer counts: what its server asks meanwhile could be
+    /// either's, where another call shares the connection.
     pub(crate) fn busy(&self) -> usize {
-        self.busy.load(Ordering::Relaxed)
+        let held = self.client.as_ref().map_or(0, Client::in_flight);
+        self.busy.load(Ordering::Relaxed).max(held)
     }
 
     /// Since when it is unused; `None` while it is used, or holds a call that waits for an answer.

@@ -5,10 +5,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use futures_util::stream::{self, StreamExt as _};
 use proto::{
-    Answer, Answers, BoxFuture, BoxStream, CacheHint, Change, Description, Event, Filter, Interim, Level,
-    Listening, Mirror, Object, Peer, Principal, Raw, Rejection, Request, Service,
+    Answer, Answers, BoxFuture, CacheHint, Description, Event, Filter, Interim, Level, Listening, Mirror,
+    Object, Peer, Principal, Raw, Rejection, Request, Service, sound,
 };
 use seal::purpose;
 use serde::{Deserialize, Serialize};
@@ -16,15 +15,14 @@ use spec::Method;
 
 use crate::Gateway;
 use crate::catalog::Route;
+use crate::lists::LISTS;
 use crate::pool::Lease;
 use crate::status::State;
-use crate::upstream::{LISTS, Upstream};
+use crate::upstream::Upstream;
 
 /// How long a request state can be used.
 const STATE_TTL: Duration = Duration::from_secs(3600);
 
-/// How long a subscription waits that could not be set up again.
-const AGAIN: Duration = Duration::from_secs(1);
 /// How many entries of a merged list make a page.
 const PAGE: usize = 250;
 
@@ -56,8 +54,7 @@ impl Gateway {
             }
             Method::ResourcesRead => {
                 let uri = text(&request.params, "uri")?;
-                let owner = self.catalog().owner(&uri).ok_or(Rejection::NoSuchResource { uri })?;
-                self.forward(&owner, request).await
+                self.read(uri, request).await
             }
             Method::CompletionComplete => self.complete(request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
@@ -76,11 +73,35 @@ impl Gateway {
         }
     }
 
+    /// Reads a resource where it is, or where it may be: a server that says that it has none such is not the one.
+    async fn read(&self, uri: ByteString, request: Request) -> Result<Answer, Rejection> {
+        // What goes on with answers goes on where it was asked.
+        let candidates = match &request.answers {
+            Some(Answers { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
+            _ => self.catalog().candidates(&uri),
+        };
+        for candidate in &candidates {
+            match self.forward(candidate, request.clone()).await {
+                Err(Rejection::NoSuchResource { .. }) => {}
+                Err(Rejection::Passed { code, .. }) if candidates.len() > 1 && says_none(code) => {}
+                other => return other,
+            }
+        }
+        Err(Rejection::NoSuchResource { uri })
+    }
+
+    /// The server whose question a request answers.
+    fn held_by(&self, request: &Request) -> Option<Arc<Upstream>> {
+        let sealed = request.answers.as_ref()?.state.as_ref()?.string()?;
+        let held: Held = self.0.sealer.open(&purpose(request), &request.peer.principal, &sealed).ok()?;
+        self.upstreams().iter().find(|upstream| upstream.options.name == held.upstream).map(Arc::clone)
+    }
+
     async fn list(&self, request: &Request) -> Result<Answer, Rejection> {
         let (method, upstreams) = (request.method, self.upstreams());
         let refreshed = futures_util::future::join_all(upstreams.iter().map(|u| u.refresh(method))).await;
         if refreshed.contains(&true) {
-            self.merge();
+            self.merged().await;
         }
         for upstream in upstreams.iter() {
             self.miss(upstream, request).await;
@@ -102,8 +123,8 @@ impl Gateway {
         let why = match upstream.state() {
             State::Starting => "it is still starting".to_owned(),
             // Why is for the user of this machine; others could learn from it how to attack.
-            State::Down(why) | State::Failed(why) if request.peer.principal == Principal::local() => why,
-            State::Down(_) | State::Failed(_) => "it is not running".to_owned(),
+            State::Down(why) if request.peer.principal == Principal::local() => why,
+            State::Down(_) => "it is not running".to_owned(),
             State::Up | State::Idle => return,
         };
         let said =
@@ -134,7 +155,7 @@ impl Gateway {
         let absent = |upstream: &Arc<Upstream>| match upstream.state() {
             State::Up | State::Idle => None,
             State::Starting => Some(format!("{} is still starting", upstream.options.name)),
-            State::Down(_) | State::Failed(_) => Some(format!("{} is not running", upstream.options.name)),
+            State::Down(_) => Some(format!("{} is not running", upstream.options.name)),
         };
         let absent: Vec<_> = self.upstreams().iter().filter_map(absent).collect();
         if absent.is_empty() {
@@ -198,6 +219,52 @@ impl Gateway {
         outcome
     }
 
+    /// What a server answered, put right. What means nothing costs the call, and says whose it is.
+    fn let_in(
+        &self,
+        upstream: &Upstream,
+        method: Method,
+        named: Option<ByteString>,
+        answer: Answer,
+    ) -> Result<Answer, Rejection> {
+        let server = &upstream.options.name;
+        let short = |name: &ByteString| name.chars().take(80).collect::<String>();
+        let of = || named.as_ref().map(|name| format!(" of {:?}", short(name))).unwrap_or_default();
+        let broken = |why: String| {
+            let text = format!("the answer to {}{} is not valid: {why}", method.wire(), of());
+            upstream.logs.warn(server, &format!("dateline: {text}"));
+            Rejection::Internal(format!(
+                "the server {server} gave no valid answer to {}: {why}",
+                method.wire()
+            ))
+        };
+        let (answer, lost) = match answer {
+            Answer::Complete(mut result) => {
+                let lost = sound::result(&mut result, method.row()).map_err(broken)?;
+                (Answer::Complete(result), lost)
+            }
+            Answer::InputRequired(mut interim) => {
+                let mut lost = Vec::new();
+                for (name, ask) in &mut interim.questions {
+                    let found =
+                        sound::question(ask).map_err(|why| broken(format!("the question {name}: {why}")))?;
+                    lost.extend(found);
+                }
+                (Answer::InputRequired(interim), lost)
+            }
+        };
+        if !lost.is_empty() {
+            let text = format!(
+                "dateline: the answer to {}{} is not as it should be, and was put right: {}",
+                method.wire(),
+                of(),
+                lost.join("; ")
+            );
+            upstream.logs.warn(server, &text);
+        }
+        Ok(answer)
+    }
+
     /// A state that comes back with answers is opened here and closed again on the way out, so that it can be used
     /// for this very request only.
     async fn attempt(&self, upstream: &Arc<Upstream>, mut request: Request) -> Result<Answer, Rejection> {
@@ -215,7 +282,10 @@ impl Gateway {
             _ => upstream.lease().await?,
         };
         let Lease(instance) = &lease;
-        match instance.service.call(request).await? {
+        let method = request.method;
+        let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
+        let answer = instance.service.call(request).await?;
+        match self.let_in(upstream, method, named, answer)? {
             Answer::InputRequired(Interim { questions, state }) => {
                 let held = Held {
                     upstream: upstream.options.name.clone(),
@@ -279,56 +349,6 @@ impl Gateway {
             _ => None,
         }
     }
-
-    async fn watch(&self, filter: Filter, peer: Arc<Peer>) -> Result<Listening, Rejection> {
-        self.settled().await;
-        let lists = Filter { uris: Vec::new(), ..filter.clone() };
-        let mut streams: Vec<BoxStream<Change>> = vec![self.0.watchers.watch(lists)];
-        let catalog = self.catalog();
-        let mut honoured = Filter { uris: Vec::new(), ..filter.clone() };
-        for upstream in self.upstreams().iter() {
-            let theirs =
-                |uri: &&ByteString| catalog.owner(uri).is_some_and(|owner| Arc::ptr_eq(&owner, upstream));
-            let uris: Vec<_> = filter.uris.iter().filter(theirs).cloned().collect();
-            if uris.is_empty() {
-                continue;
-            }
-            let wanted = Filter { uris, ..Filter::default() };
-            let first = upstream.lease().await?.0.service.listen(wanted.clone(), Arc::clone(&peer)).await?;
-            honoured.uris.extend(first.honoured.uris);
-            streams.push(resuming(Arc::clone(upstream), wanted, Arc::clone(&peer), first.changes));
-        }
-        Ok(Listening { honoured, changes: Box::pin(stream::select_all(streams)) })
-    }
-}
-
-/// Changes of an upstream's resources, watched again after the upstream was started again.
-fn resuming(
-    upstream: Arc<Upstream>,
-    wanted: Filter,
-    peer: Arc<Peer>,
-    first: BoxStream<Change>,
-) -> BoxStream<Change> {
-    let state = (upstream, wanted, peer, first);
-    Box::pin(stream::unfold(state, |(upstream, wanted, peer, mut changes)| async move {
-        loop {
-            if let Some(change) = changes.next().await {
-                return Some((change, (upstream, wanted, peer, changes)));
-            }
-            if upstream.is_retired() {
-                return None;
-            }
-            upstream.back().await;
-            let listening = match upstream.lease().await {
-                Ok(lease) => lease.0.service.listen(wanted.clone(), Arc::clone(&peer)).await,
-                Err(why) => Err(why),
-            };
-            match listening {
-                Ok(listening) => changes = listening.changes,
-                Err(_) => tokio::time::sleep(AGAIN).await,
-            }
-        }
-    }))
 }
 
 impl Service for Gateway {
@@ -366,4 +386,9 @@ fn text(params: &Object, name: &str) -> Result<ByteString, Rejection> {
     params
         .string(name)
         .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
+}
+
+/// Whether an error may mean that there is no such resource: older servers have many codes for it.
+fn says_none(code: i64) -> bool {
+    [spec::Code::InvalidParams, spec::Code::ResourceNotFound].iter().any(|none| none.number() == code)
 }

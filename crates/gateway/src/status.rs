@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use spec::Revision;
+use spec::{Method, Revision};
 
 /// A server, as it is now.
 #[derive(Clone, Debug)]
@@ -29,6 +29,23 @@ pub struct Report {
     pub errors: u64,
     /// How often it was started again.
     pub restarts: u64,
+    /// The lists that are not as it has them now, with the reason; they are read again.
+    pub stale: Vec<(Method, String)>,
+    /// What of its lists is not shown as it sent it.
+    pub left_out: Vec<LeftOut>,
+    /// How many such things there are, named or not.
+    pub left_out_count: usize,
+}
+
+/// Something that a server listed and that is not shown, or not all of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// The list that it stands in.
+    pub list: Method,
+    /// What it is called there, or its place.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// Whether a server is there.
@@ -40,10 +57,8 @@ pub enum State {
     Up,
     /// It is started when it is wanted.
     Idle,
-    /// It is not there, and why; it will be tried again.
+    /// It is not there, and why; it is tried again, in growing pauses, and at once where it is wanted.
     Down(String),
-    /// It is not there, and why; it is not tried again until the configuration changes.
-    Failed(String),
 }
 
 impl State {
@@ -54,14 +69,13 @@ impl State {
             State::Up => "up",
             State::Idle => "idle",
             State::Down(_) => "down",
-            State::Failed(_) => "failed",
         }
     }
 
     /// Why it is not there.
     pub fn why(&self) -> Option<&str> {
         match self {
-            State::Down(why) | State::Failed(why) => Some(why),
+            State::Down(why) => Some(why),
             _ => None,
         }
     }

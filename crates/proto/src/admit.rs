@@ -2,7 +2,9 @@
 
 use bytestring::ByteString;
 use http::HeaderMap;
-use spec::{Era, Method, Revision, Revisions, header as name, meta};
+use spec::fields::REQUEST_PARAMS;
+use spec::shape::Opens;
+use spec::{Era, Method, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
 use crate::capability::ClientCapabilities;
@@ -44,6 +46,7 @@ pub(crate) fn modern(
     let mut params = opened(call.params.as_ref()).map_err(|_| {
         Rejection::Meta(format!("\"params\" must be an object with a {:?} object", meta::META))
     })?;
+    without_nulls(&mut params, &call.method, Revision::LATEST_MODERN);
     let mut inner = params
         .get(meta::META)
         .and_then(|raw| raw.object().ok())
@@ -135,12 +138,42 @@ fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), R
     Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
 }
 
-/// The params as an object; none at all count as an empty one.
+/// The params as an object; none at all, and `null`, count as an empty one.
 pub(crate) fn opened(params: Option<&Raw>) -> Result<Object, Rejection> {
-    params.map_or_else(
+    params.filter(|raw| !raw.is_null()).map_or_else(
         || Ok(Object::new()),
         |raw| raw.object().map_err(|e| Rejection::Params(format!("\"params\" must be an object: {e}"))),
     )
+}
+
+/// Takes `null` for what it stands for where a method's params may lack a field: that the field is not there. What no
+/// row knows stays.
+pub(crate) fn without_nulls(params: &mut Object, method: &str, revision: Revision) {
+    let known = Method::parse(method).map_or(&REQUEST_PARAMS, |method| method.row().params);
+    without(params, known, revision);
+}
+
+/// Says whether anything was there to be taken out: what lacks nothing stays as it was sent, to the byte.
+fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
+    let mut changed = false;
+    object.retain(|name, value| {
+        let Some(field) = known.field(name) else { return true };
+        if value.is_null() {
+            let stays = field.required.contains(revision);
+            changed |= !stays;
+            return stays;
+        }
+        if let Opens::Object(shape) = field.opens
+            && value.as_str().contains("null")
+            && let Ok(mut inner) = value.object()
+            && without(&mut inner, shape, revision)
+        {
+            changed = true;
+            *value = inner.into();
+        }
+        true
+    });
+    changed
 }
 
 /// A log level.
@@ -206,22 +239,45 @@ pub(crate) fn interim(interim: &Interim, method: Method, peer: &Peer) -> Result<
     }
 }
 
-/// Whether one more request may be under way, under this id.
+/// Whether one more request may be under way beside those that run, each with its weight.
 pub(crate) fn room<'a>(
-    id: &Id,
-    mut running: impl ExactSizeIterator<Item = &'a Id>,
+    call: &Call,
+    running: impl ExactSizeIterator<Item = (&'a Id, usize)>,
     limits: &Limits,
 ) -> Result<(), Rejection> {
+    let id = &call.id;
     if running.len() >= limits.calls {
         let why =
             format!("{} requests are under way, which is the limit; wait for some to end", limits.calls);
         return Err(Rejection::Internal(why));
     }
-    if running.any(|other| other == id) {
-        let why = format!("the id {} belongs to a request that is still under way", id.as_str());
-        return Err(Rejection::Invalid(why));
+    let mut weight = 0;
+    for (other, of_it) in running {
+        if other == id {
+            let why = format!("the id {} belongs to a request that is still under way", clipped(&id.raw()));
+            return Err(Rejection::Invalid(why));
+        }
+        weight += of_it;
+    }
+    if weight > 0 && weight + call.weight() > limits.under_way {
+        return Err(Rejection::Internal(format!(
+            "the requests under way are {weight} bytes long, and {} are the limit; wait for some to end",
+            limits.under_way
+        )));
     }
     Ok(())
+}
+
+/// The longest URI of a resource that is watched, in bytes: as long as servers of HTTP take one, and a session of a
+/// thousand of them stays within what one message may cost.
+const WATCHED: usize = 8 << 10;
+
+/// A URI to be kept as long as it is watched: without the message that it came in.
+pub(crate) fn watchable(uri: &str) -> Result<ByteString, Rejection> {
+    if uri.len() <= WATCHED {
+        return Ok(uri.into());
+    }
+    Err(Rejection::Params(format!("a URI of {} bytes cannot be watched; {WATCHED} are the limit", uri.len())))
 }
 
 /// A value for an error message, not longer than one can read.

@@ -28,11 +28,13 @@ impl ClientCapabilities {
         let part = |name: &str| sent.get(name).and_then(|raw| raw.object().ok());
         let sampling = part("sampling");
         let elicitation = part("elicitation").filter(|_| Question::Elicit.exists().contains(revision));
-        let has = |part: &Option<Object>, name: &str| part.as_ref().is_some_and(|p| p.get(name).is_some());
+        let has = |part: &Option<Object>, name: &str| {
+            part.as_ref().is_some_and(|p| p.get(name).is_some_and(|part| !part.is_null()))
+        };
         // An empty object, and one from a time before there were modes, means forms.
-        let form = elicitation
-            .as_ref()
-            .is_some_and(|e| e.get("form").is_some() || e.get("url").is_none() || !rules.url_elicitation);
+        let form = elicitation.as_ref().is_some_and(|_| {
+            has(&elicitation, "form") || !has(&elicitation, "url") || !rules.url_elicitation
+        });
         ClientCapabilities {
             roots: sent.get("roots").is_some_and(|r| r.starts_with('{')),
             sampling: sampling.is_some(),

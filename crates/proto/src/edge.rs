@@ -112,7 +112,7 @@ impl Pipe {
         match (read, &mut self.session) {
             (Ok(message), Some(session)) => session.receive(message, &self.served, true),
             (Ok(message), None) => self.first(message),
-            (Err(Unreadable::Batch(sent)), Some(session)) => session.batch(sent, &self.served, true),
+            (Err(Unreadable::Batch(sent)), Some(session)) => session.batch(&sent, &self.served, true),
             (Err(error), _) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
         }
     }
@@ -157,8 +157,8 @@ impl Pipe {
 
     fn modern(&mut self, call: &wire::Call) -> Vec<Output> {
         let rules = Revision::LATEST_MODERN.rules();
-        if let Err(rejection) = admit::room(&call.id, self.modern.values().map(Call::id), &self.served.limits)
-        {
+        let running = self.modern.values().map(|call| (call.id(), call.weight()));
+        if let Err(rejection) = admit::room(call, running, &self.served.limits) {
             return vec![Output::Reply(refuse(&call.id, &rejection, rules))];
         }
         let opened = Call::open(call, None, &self.served, &self.principal);
@@ -247,6 +247,12 @@ impl Pipe {
             }
             None => Vec::new(),
         }
+    }
+
+    /// How many calls are worked on: a listen, and a call whose client is asked something, may never end.
+    pub fn owed(&self) -> usize {
+        let modern = self.modern.values().filter(|call| !call.is_listen()).count();
+        modern + self.session.as_ref().map_or(0, Session::owed)
     }
 
     /// What waits for answers that will not come, since the pipe ends.

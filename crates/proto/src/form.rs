@@ -68,8 +68,11 @@ pub(crate) fn restore(asked: &Object, answer: Raw) -> Raw {
     let (Some(fields), Ok(mut result)) = (fields, answer.object()) else { return answer };
     let Some(mut content) = part(&result, "content") else { return answer };
     let mut changed = false;
+    // Who answers decides how many members are looked up.
+    let fields = fields.by_name();
     content.retain(|name, value| {
-        let several = part(&fields, name).is_some_and(|field| is_of_several(&field));
+        let field = fields.get(name).and_then(|field| field.object().ok());
+        let several = field.is_some_and(|field| is_of_several(&field));
         if let (true, Some(text)) = (several, value.string()) {
             let values = text.split(',').map(str::trim).filter(|value| !value.is_empty());
             *value = list(&values.map(Raw::from).collect::<Vec<_>>());

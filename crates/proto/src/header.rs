@@ -3,7 +3,7 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -77,10 +77,11 @@ pub fn must_equal(headers: &HeaderMap, header: &str, body: &str) -> Result<(), S
 /// # Errors
 /// Says what is missing or differs.
 pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<&Raw>) -> Result<(), String> {
+    let mut opened = Opened::default();
     for mirror in mirrors {
         let header = format!("{}{}", name::PARAM_PREFIX, mirror.header.to_ascii_lowercase());
         let sent = read(headers, &header)?;
-        let body = value_at(arguments, &mirror.path);
+        let body = opened.value_at(arguments, &mirror.path);
         match (sent, body.as_ref().and_then(text_of)) {
             (None, None) => {}
             (None, Some(_)) => {
@@ -113,21 +114,32 @@ pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<
 
 /// The headers that mirror a tool call's arguments.
 pub fn mirrored(mirrors: &[Mirror], arguments: Option<&Raw>) -> Vec<(HeaderName, HeaderValue)> {
-    let header = |mirror: &Mirror| {
-        let value = value_at(arguments, &mirror.path)?;
+    let mut opened = Opened::default();
+    let mut headers = Vec::new();
+    for mirror in mirrors {
         let name = format!("{}{}", name::PARAM_PREFIX, mirror.header.to_ascii_lowercase());
-        Some((HeaderName::try_from(name).ok()?, encode(&text_of(&value)?)))
-    };
-    mirrors.iter().filter_map(header).collect()
+        let text = opened.value_at(arguments, &mirror.path).as_ref().and_then(text_of);
+        if let (Ok(name), Some(text)) = (HeaderName::try_from(name), text) {
+            headers.push((name, encode(&text)));
+        }
+    }
+    headers
 }
 
-/// The value at a chain of members; `None` where there is none or it is null.
-fn value_at(arguments: Option<&Raw>, path: &[String]) -> Option<Raw> {
-    let mut value = arguments?.clone();
-    for step in path {
-        value = value.object().ok()?.get(step)?.clone();
+/// Objects on the way to mirrored values, by their paths: each is opened once, for however many parameters.
+#[derive(Default)]
+struct Opened<'a>(BTreeMap<&'a [String], Option<Object>>);
+
+impl<'a> Opened<'a> {
+    /// The value at a chain of members; `None` where there is none or it is null.
+    fn value_at(&mut self, arguments: Option<&Raw>, path: &'a [String]) -> Option<Raw> {
+        let mut value = arguments?.clone();
+        for (at, step) in path.iter().enumerate() {
+            let object = self.0.entry(&path[..at]).or_insert_with(|| value.object().ok()).as_ref();
+            value = object?.get(step)?.clone();
+        }
+        (!value.is_null()).then_some(value)
     }
-    (!value.is_null()).then_some(value)
 }
 
 /// A primitive's text in a header.
@@ -152,6 +164,11 @@ fn integer(text: &str) -> Option<i64> {
 fn same_integer(a: &str, b: &str) -> bool {
     matches!((integer(a), integer(b)), (Some(a), Some(b)) if a == b)
 }
+
+/// A tool mirrors at most so many parameters: more headers than that common HTTP servers refuse.
+const MOST: usize = 64;
+/// Names on the way to one are at most so long together, since each parameter keeps its path.
+const LONGEST: usize = 4096;
 
 /// Reads the annotations of a tool's input schema.
 ///
@@ -202,8 +219,16 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirror>)
     let mut path = path;
     if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
         match &path {
-            Some(path) if !path.is_empty() => found
-                .push(Mirror { header: checked(annotation, schema.get("type"), path)?, path: path.to_vec() }),
+            Some(path) if !path.is_empty() => {
+                let header = checked(annotation, schema.get("type"), path)?;
+                if found.len() == MOST || path.iter().map(String::len).sum::<usize>() > LONGEST {
+                    return Err(format!(
+                        "{} stands for more than {MOST} parameters, or for one whose path is longer than {LONGEST} bytes",
+                        name::PARAM_KEYWORD
+                    ));
+                }
+                found.push(Mirror { header, path: path.to_vec() });
+            }
             _ => {
                 return Err(format!(
                     "{} stands where only `properties` may lead to it: not in arrays, alternatives, conditions or $defs",
@@ -310,6 +335,18 @@ mod tests {
             assert!(mirrors(&schema(wrong)).is_err(), "{wrong}");
         }
         assert!(mirrors(&schema(r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_tool_mirrors_a_bounded_number_of_parameters_with_bounded_paths() {
+        let of = |count: usize, name: &str| {
+            let one = |n: usize| format!(r#""{name}{n}":{{"type":"string","x-mcp-header":"h{n}"}}"#);
+            let all: Vec<_> = (0..count).map(one).collect();
+            mirrors(&Raw::parse(format!(r#"{{"properties":{{{}}}}}"#, all.join(",")).into(), 16).unwrap())
+        };
+        assert_eq!(of(MOST, "p").unwrap().len(), MOST);
+        assert!(of(MOST + 1, "p").unwrap_err().contains("more than 64 parameters"));
+        assert!(of(1, &"p".repeat(LONGEST)).unwrap_err().contains("longer than 4096"));
     }
 
     #[test]

@@ -87,6 +87,9 @@ fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
     }
 }
 
+/// A role that is longer is none that the protocol knows, and not repeated.
+const LONGEST_ROLE: usize = 32;
+
 /// A message of several blocks is as many messages of one, where only one may stand in each.
 fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
     let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
@@ -99,8 +102,12 @@ fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
         let blocks = object.get(field.name).and_then(|content| content.array().ok()).unwrap_or_default();
         match &blocks[..] {
             [] => split.push(message.clone()),
-            blocks => {
-                split.extend(blocks.iter().map(|b| Raw::from(object.clone().with(field.name, b.clone()))))
+            [first, others @ ..] => {
+                // What else a message has stands once: a peer decides how many blocks there are.
+                let who = object.get("role").filter(|role| role.as_str().len() <= LONGEST_ROLE).cloned();
+                let bare = who.map_or_else(Object::new, |role| Object::new().with("role", role));
+                split.push(Raw::from(object.with(field.name, first.clone())));
+                split.extend(others.iter().map(|b| Raw::from(bare.clone().with(field.name, b.clone()))));
             }
         }
     }
@@ -124,7 +131,7 @@ fn joined(blocks: Vec<Raw>) -> Raw {
     text_block(&blocks.iter().map(words).collect::<Vec<_>>().join("\n"))
 }
 
-fn text_block(text: &str) -> Raw {
+pub(crate) fn text_block(text: &str) -> Raw {
     Object::new().with("type", "text").with("text", text).into()
 }
 

@@ -1,6 +1,7 @@
 //! JSON that is kept as it was sent, and opened only where a rule needs to look.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
@@ -96,13 +97,15 @@ impl Raw {
                         Cow::Borrowed(name) => self.0.slice_ref(name),
                         Cow::Owned(name) => name.into(),
                     };
-                    if object.get(&name).is_some() {
-                        return Err(serde::de::Error::custom(format_args!("the name {name:?} stands twice")));
-                    }
                     let value: &'de RawValue = map.next_value()?;
                     object.0.push((name, Raw(self.0.slice_ref(value.get()))));
                 }
-                Ok(object)
+                match twice(&object.0) {
+                    None => Ok(object),
+                    Some(name) => {
+                        Err(serde::de::Error::custom(format_args!("the name {name:?} stands twice")))
+                    }
+                }
             }
         }
         serde_json::Deserializer::from_str(&self.0)
@@ -204,9 +207,15 @@ impl Object {
         Object::default()
     }
 
-    /// The value of a member.
+    /// The value of a member. It looks at one after the other: where a peer decides how many names are looked up,
+    /// [`Object::by_name`] is due.
     pub fn get(&self, name: &str) -> Option<&Raw> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// The members by name, for many lookups.
+    pub fn by_name(&self) -> BTreeMap<&str, &Raw> {
+        self.0.iter().map(|(name, value)| (&**name, value)).collect()
     }
 
     /// The text of a member that is a string.
@@ -306,6 +315,41 @@ impl Serialize for Object {
     }
 }
 
+/// Up to so many members are compared each with each, which needs no memory; nearly all objects have no more.
+const FEW: usize = 16;
+
+/// A name that two members have. The work grows with the number of members, not with its square: a peer decides how
+/// many there are.
+fn twice(members: &[(ByteString, Raw)]) -> Option<&ByteString> {
+    if members.len() <= FEW {
+        let before = |at: usize| members[..at].iter().any(|(name, _)| same(name, &members[at].0));
+        return (1..members.len()).find(|at| before(*at)).map(|at| &members[at].0);
+    }
+    let mut names: Vec<&ByteString> = members.iter().map(|(name, _)| name).collect();
+    names.sort_unstable_by(|a, b| {
+        count();
+        a.cmp(b)
+    });
+    names.windows(2).find(|pair| same(pair[0], pair[1])).map(|pair| pair[1])
+}
+
+fn same(a: &ByteString, b: &ByteString) -> bool {
+    count();
+    a == b
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often two names were compared.
+    static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a comparison, for the tests.
+fn count() {
+    #[cfg(test)]
+    COMPARED.set(COMPARED.get() + 1);
+}
+
 /// A string that borrows where it holds no escapes.
 struct Name<'a>(Cow<'a, str>);
 
@@ -378,6 +422,34 @@ mod tests {
     #[test]
     fn a_name_that_stands_twice_is_refused() {
         assert!(raw(r#"{"a":1,"\u0061":2}"#).object().is_err());
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_found_among_few_and_among_many() {
+        for members in [2, FEW, FEW + 1, 1000] {
+            for second in [1, members / 2, members - 1] {
+                let name = |at: usize| if at == second { 0 } else { at };
+                let text: Vec<_> = (0..members).map(|at| format!("\"m{}\":{at}", name(at))).collect();
+                let error = raw(&format!("{{{}}}", text.join(","))).object().unwrap_err().to_string();
+                assert!(error.contains("\"m0\" stands twice"), "{members} {second}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_costs_as_much_as_it_has_members_and_not_their_square() {
+        let compared = |members: usize| {
+            let text: Vec<_> = (0..members).map(|at| format!("\"m{at}\":{at}")).collect();
+            let raw = raw(&format!("{{{}}}", text.join(",")));
+            COMPARED.set(0);
+            assert_eq!(raw.object().unwrap().iter().count(), members);
+            COMPARED.get()
+        };
+        assert!(compared(FEW) <= FEW * FEW / 2);
+        for members in [1 << 10, 1 << 14] {
+            // A sort compares each about as often as the number has binary digits.
+            assert!(compared(members) < members * 30, "{} for {members}", compared(members));
+        }
     }
 
     #[test]

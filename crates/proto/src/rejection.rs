@@ -142,16 +142,27 @@ impl Rejection {
         Rendered { error: object(code.number(), &self.to_string(), data.map(Raw::from)), status }
     }
 
-    /// Reads the error object of another server.
+    /// Reads the error of another server, in whatever form: what it says is never lost.
     pub fn passed(error: &Raw) -> Rejection {
+        /// How much is shown of an error that has no message.
+        const SHOWN: usize = 500;
         let object = error.object().unwrap_or_default();
-        let code = object.get("code").and_then(|c| c.as_str().parse().ok());
+        // A number, be it as text.
+        let code = object.get("code").map(|code| code.string().unwrap_or_else(|| code.as_str().into()));
+        let message = ["message", "error", "detail", "title"].iter().find_map(|name| object.string(name));
+        let message = message.or_else(|| error.string()).filter(|message| !message.trim().is_empty());
         Rejection::Passed {
-            code: code.unwrap_or(Code::InternalError.number()),
-            message: object
-                .string("message")
-                .map_or_else(|| "the server gave no message".into(), |m| m.to_string()),
-            data: object.get("data").cloned(),
+            code: code.and_then(|code| code.parse().ok()).unwrap_or(Code::InternalError.number()),
+            message: message.map_or_else(
+                || {
+                    format!(
+                        "the server gave no message: {}",
+                        error.as_str().chars().take(SHOWN).collect::<String>()
+                    )
+                },
+                |message| message.to_string(),
+            ),
+            data: object.get("data").filter(|data| !data.is_null()).cloned(),
         }
     }
 }

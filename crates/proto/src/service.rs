@@ -277,20 +277,6 @@ impl Filter {
         }
         object
     }
-
-    /// Whether the change is wanted. An update of what lies below a watched URI counts.
-    pub fn wants(&self, change: &Change) -> bool {
-        match change {
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Behind => true,
-            Change::Resource(uri) => self.uris.iter().any(|watched| {
-                uri.strip_prefix(&**watched)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
-            }),
-        }
-    }
 }
 
 /// Something changed.

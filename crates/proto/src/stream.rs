@@ -7,6 +7,7 @@ use crate::level::Level;
 use crate::project;
 use crate::raw::{Object, Raw};
 use crate::service::{Change, Event};
+use crate::sound;
 use crate::wire;
 
 /// The notifications of one request, on their way to the peer that sent it.
@@ -31,7 +32,7 @@ impl Stream {
     }
 
     /// The notification for an event, where the peer wants one. Progress that does not increase is left out,
-    /// since the protocol promises that it does.
+    /// since the protocol promises that it does, and what is none is too.
     pub fn event(&mut self, event: Event) -> Option<Bytes> {
         match event {
             Event::Progress(mut params) => {
@@ -42,12 +43,14 @@ impl Stream {
                 }
                 self.last = progress;
                 params.set_first("progressToken", token);
+                sound::notice(&mut params, Notice::Progress.row()).ok()?;
                 Some(notification(Notice::Progress, params, self.rules))
             }
-            Event::Log(level, params) => {
+            Event::Log(level, mut params) => {
                 if self.level.is_none_or(|least| level < least) {
                     return None;
                 }
+                sound::notice(&mut params, Notice::Message.row()).ok()?;
                 Some(notification(Notice::Message, params, self.rules))
             }
             // It is for the connection, and no message.

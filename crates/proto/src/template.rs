@@ -31,6 +31,13 @@ pub struct Template {
     graph: Graph,
 }
 
+/// How long a template may be, in bytes. Its parts times the length of a URI are the work of matching, and who writes the
+/// one need not be who writes the other.
+const LONGEST: usize = 2048;
+/// How many parts times characters are looked at: what makes more matches no template. It has room for a URI of 800 KB and
+/// one variable, or for the longest path of a file and a template of the longest kind.
+const WORK: usize = 8 << 20;
+
 /// A variable that a URI has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
@@ -55,6 +62,9 @@ impl Template {
     /// # Errors
     /// Says what is wrong with it.
     pub fn new(source: &str) -> Result<Template, String> {
+        if source.len() > LONGEST {
+            return Err(format!("a template has at most {LONGEST} bytes, and this one {}", source.len()));
+        }
         let graph = Graph::new(source).map_err(|why| format!("{source:?}: {why}"))?;
         let start = match graph.nodes.first() {
             Some(Node::Literal { units, opens: None, .. }) => units.clone(),
@@ -86,6 +96,9 @@ impl Template {
         // A URI is not read as a whole where its beginning already is another one.
         let mut begins = unit::units(uri);
         if !self.start.iter().all(|expected| begins.next().is_some_and(|got| got.as_ref() == Ok(expected))) {
+            return None;
+        }
+        if uri.len().saturating_mul(self.graph.nodes.len()) > WORK {
             return None;
         }
         let units = unit::units(uri).collect::<Result<Vec<Unit>, _>>().ok()?;

@@ -23,8 +23,8 @@ pub enum Output {
     Event(CallKey, Event),
     /// A listen runs.
     Listening(CallKey, Filter),
-    /// A listen could not be started, or the upstream ended it.
-    Ended(CallKey),
+    /// A listen could not be started, or the upstream ended it; with what it said, where that was an error.
+    Ended(CallKey, Option<Rejection>),
     /// Something changed: for one listen, or for whoever listens.
     Changed(Option<CallKey>, Change),
 }
@@ -101,11 +101,21 @@ impl Edge {
         }
     }
 
-    /// Takes in one message. `on` is the call whose stream it came on, where there are streams.
+    /// Takes in one message. `on` is the call whose stream it came on, where there are streams; a response without an
+    /// id is its answer there.
     pub fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
         match self {
             Edge::Legacy(session) => session.receive(message, on),
-            Edge::Modern(calls) => calls.receive(message),
+            Edge::Modern(calls) => calls.receive(message, on),
+        }
+    }
+
+    /// Ends a call or listen whose answer came and cannot be taken.
+    pub fn broken(&mut self, key: CallKey, why: &str) -> Vec<Output> {
+        let why = Rejection::Internal(format!("the server's answer cannot be read: {why}"));
+        match self {
+            Edge::Legacy(session) => session.end(key, Err(why)),
+            Edge::Modern(calls) => calls.end(key, |_| Err(why)),
         }
     }
 }

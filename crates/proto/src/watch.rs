@@ -1,23 +1,84 @@
 //! Who listens to changes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::task::AtomicWaker;
 
 use crate::service::{BoxStream, Change, Filter};
+use crate::wanted::Watched;
 
 /// How many different changes may wait for a listener before it is let go.
 const BACKLOG: usize = 256;
 
-/// The listeners of one service. Telling them costs nothing where nobody listens, and a slow one does not hold up the
-/// others: a change that waits for it already is not told twice, and one for which too much waits is let go, with
+/// The listeners of one service. Telling them costs what those cost that want to know, and a slow one does not hold up
+/// the others: a change that waits for it already is not told twice, and one for which too much waits is let go, with
 /// [`Change::Behind`] as its last word.
 #[derive(Debug, Default)]
-pub struct Watchers(Mutex<Vec<(Filter, Weak<Watcher>)>>);
+pub struct Watchers(Arc<Mutex<Listeners>>);
+
+#[derive(Debug, Default)]
+struct Listeners {
+    all: BTreeMap<u64, (Filter, Arc<Watcher>)>,
+    /// By what they want to hear of.
+    tools: BTreeSet<u64>,
+    prompts: BTreeSet<u64>,
+    resources: BTreeSet<u64>,
+    uris: Watched<BTreeSet<u64>>,
+    next: u64,
+    /// How many listeners were looked at to tell of changes.
+    #[cfg(test)]
+    asked: usize,
+}
+
+impl Listeners {
+    fn join(&mut self, filter: Filter) -> (u64, Arc<Watcher>) {
+        let key = self.next;
+        self.next += 1;
+        for (wants, lists) in [
+            (filter.tools, &mut self.tools),
+            (filter.prompts, &mut self.prompts),
+            (filter.resources, &mut self.resources),
+        ] {
+            if wants {
+                lists.insert(key);
+            }
+        }
+        for uri in &filter.uris {
+            self.uris.entry(uri).insert(key);
+        }
+        let watcher = Arc::new(Watcher::default());
+        self.all.insert(key, (filter, Arc::clone(&watcher)));
+        (key, watcher)
+    }
+
+    fn leave(&mut self, key: u64) {
+        let Some((filter, _)) = self.all.remove(&key) else { return };
+        for lists in [&mut self.tools, &mut self.prompts, &mut self.resources] {
+            lists.remove(&key);
+        }
+        for uri in &filter.uris {
+            self.uris.leave(uri, |who| {
+                who.remove(&key);
+                who.is_empty()
+            });
+        }
+    }
+
+    /// Who wants to hear of a change.
+    fn wanting(&self, change: &Change) -> BTreeSet<u64> {
+        match change {
+            Change::Tools => self.tools.clone(),
+            Change::Prompts => self.prompts.clone(),
+            Change::Resources => self.resources.clone(),
+            Change::Behind => self.all.keys().copied().collect(),
+            Change::Resource(uri) => self.uris.of(uri).flatten().copied().collect(),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Watcher {
@@ -60,15 +121,27 @@ impl Watcher {
 }
 
 /// The changes that a listener hears of.
-struct Changes(Arc<Watcher>);
+struct Changes {
+    key: u64,
+    watcher: Arc<Watcher>,
+    listeners: Weak<Mutex<Listeners>>,
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        if let Some(listeners) = self.listeners.upgrade() {
+            listeners.lock().unwrap_or_else(PoisonError::into_inner).leave(self.key);
+        }
+    }
+}
 
 impl Stream for Changes {
     type Item = Change;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Change>> {
         // Registered first: what is told from now on wakes.
-        self.0.waker.register(cx.waker());
-        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.watcher.waker.register(cx.waker());
+        let mut pending = self.watcher.pending.lock().unwrap_or_else(PoisonError::into_inner);
         match pending.changes.pop_front() {
             Some(change) => Poll::Ready(Some(change)),
             None if pending.over => Poll::Ready(None),
@@ -80,32 +153,40 @@ impl Stream for Changes {
 impl Watchers {
     /// A stream of the changes that the filter wants, from now on.
     pub fn watch(&self, filter: Filter) -> BoxStream<Change> {
-        let watcher = Arc::new(Watcher::default());
-        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.retain(|(_, watcher)| watcher.strong_count() > 0);
-        watchers.push((filter, Arc::downgrade(&watcher)));
-        Box::pin(Changes(watcher))
+        let (key, watcher) = self.listeners().join(filter);
+        Box::pin(Changes { key, watcher, listeners: Arc::downgrade(&self.0) })
     }
 
     /// Tells whoever wants to know.
     pub fn tell(&self, change: &Change) {
-        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.retain(|(filter, watcher)| match watcher.upgrade() {
-            Some(watcher) => !filter.wants(change) || watcher.tell(change),
-            None => false,
-        });
+        let mut listeners = self.listeners();
+        for key in listeners.wanting(change) {
+            #[cfg(test)]
+            {
+                listeners.asked += 1;
+            }
+            if listeners.all.get(&key).is_some_and(|(_, watcher)| !watcher.tell(change)) {
+                listeners.leave(key);
+            }
+        }
     }
 
     /// Ends all streams.
     pub fn close(&self) {
-        let mut watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.drain(..).filter_map(|(_, watcher)| watcher.upgrade()).for_each(|watcher| watcher.end());
+        let mut listeners = self.listeners();
+        let next = listeners.next;
+        // Keys are not given twice: a stream that ends takes its own listener away.
+        let over = std::mem::replace(&mut *listeners, Listeners { next, ..Listeners::default() });
+        over.all.values().for_each(|(_, watcher)| watcher.end());
     }
 
     /// How many listen.
     pub fn count(&self) -> usize {
-        let watchers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.iter().filter(|(_, watcher)| watcher.strong_count() > 0).count()
+        self.listeners().all.len()
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,5 +233,30 @@ mod tests {
         assert_eq!(read(&mut quick), [None]);
         drop((slow, quick));
         assert_eq!(watchers.count(), 0);
+    }
+    #[test]
+    fn a_change_costs_those_who_want_to_hear_of_it() {
+        let watchers = Watchers::default();
+        let of = |n: usize| Filter {
+            uris: (0..100).map(|at| format!("x:/{n}/{at}").into()).collect(),
+            ..Filter::default()
+        };
+        let mut listeners: Vec<_> = (0..100).map(|n| watchers.watch(of(n))).collect();
+        let mut all =
+            watchers.watch(Filter { uris: vec!["x:/".into(), "x:/7/".into()], ..Filter::default() });
+        for n in 0..100 {
+            watchers.tell(&Change::Resource(format!("x:/{n}/7").into()));
+            watchers.tell(&Change::Resource(format!("y:/{n}/7").into()));
+        }
+        // Each is heard by its own listener, and by the one that watches what it lies below.
+        assert_eq!(watchers.listeners().asked, 200);
+        assert_eq!(read(&mut all).len(), 100);
+        assert!(listeners.iter_mut().all(|listener| read(listener).len() == 1));
+        listeners.truncate(50);
+        watchers.tell(&Change::Resource("x:/70/7".into()));
+        assert_eq!(watchers.count(), 51);
+        assert_eq!(watchers.listeners().asked, 201);
+        drop((listeners, all));
+        assert!(watchers.listeners().uris.of("x:/7/5").next().is_none(), "nothing of them stays");
     }
 }

@@ -4,6 +4,8 @@
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use serde::Deserializer as _;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 
 use crate::raw::{Object, ParseError, Raw};
 
@@ -53,6 +55,23 @@ impl Id {
     pub fn as_str(&self) -> &str {
         &self.sent
     }
+
+    /// What an id is a number of our own by, in whatever form a peer sends it back.
+    pub fn own(raw: &Raw) -> Option<u64> {
+        let text = raw.as_str();
+        number(text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text))
+    }
+}
+
+/// The number that a text is: `2`, `2.0`, `2e0`.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    /// Up to here every integer is a number of its own for peers that know floating point only.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = || text.parse().ok().filter(|n: &f64| n.fract() == 0.0 && *n <= EXACT);
+    text.parse().ok().or_else(|| fraction().map(|n| n as u64))
 }
 
 /// A message.
@@ -87,6 +106,13 @@ pub struct Call {
     pub params: Option<Raw>,
 }
 
+impl Call {
+    /// How many bytes it keeps while it is under way.
+    pub fn weight(&self) -> usize {
+        self.id.as_str().len() + self.params.as_ref().map_or(0, |params| params.as_str().len())
+    }
+}
+
 /// A message that cannot be taken.
 #[derive(Clone, Debug)]
 pub enum Unreadable {
@@ -114,12 +140,19 @@ pub struct Limits {
     pub depth: usize,
     /// Requests of one session or pipe that may be under way at once.
     pub calls: usize,
+    /// Bytes of the requests of one session or pipe that may be under way at once. One alone is taken whatever its
+    /// length.
+    pub under_way: usize,
+    /// Messages in one array, where the revision has that. Their answers together are at most as long as one message.
+    pub batch: usize,
+    /// Resources that one session or one listen may watch.
+    pub watched: usize,
 }
 
 impl Default for Limits {
-    /// 16 MiB, 128 levels, 1000 requests.
+    /// 16 MiB, 128 levels, 1000 requests of 64 MiB, 100 messages in an array, 1000 resources.
     fn default() -> Limits {
-        Limits { message: 16 << 20, depth: 128, calls: 1000 }
+        Limits { message: 16 << 20, depth: 128, calls: 1000, under_way: 64 << 20, batch: 100, watched: 1000 }
     }
 }
 
@@ -182,15 +215,26 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     }
 }
 
-/// The messages of what was read: one, those of an array, or none. A server of a revision with arrays may answer in
-/// one.
-pub fn each(read: Result<Message, Unreadable>) -> impl Iterator<Item = Message> {
-    let (one, several) = match read {
-        Ok(message) => (Some(message), Vec::new()),
-        Err(Unreadable::Batch(sent)) => (None, sent.array().unwrap_or_default()),
-        Err(_) => (None, Vec::new()),
-    };
-    one.into_iter().chain(several.into_iter().filter_map(|raw| sort(raw).ok()))
+/// Whether an array holds more elements than `most`. It is not looked at any further than that.
+pub fn holds_more(array: &Raw, most: usize) -> bool {
+    struct AtMost(usize);
+    impl<'de> Visitor<'de> for AtMost {
+        type Value = ();
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            write!(f, "an array of at most {} elements", self.0)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+            let mut seen = 0;
+            while elements.next_element::<IgnoredAny>()?.is_some() {
+                seen += 1;
+                if seen > self.0 {
+                    return Err(serde::de::Error::invalid_length(seen, &self));
+                }
+            }
+            Ok(())
+        }
+    }
+    serde_json::Deserializer::from_str(array.as_str()).deserialize_seq(AtMost(most)).is_err()
 }
 
 const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;

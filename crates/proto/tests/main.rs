@@ -4,6 +4,7 @@
 
 mod lacking;
 mod referee;
+mod sound;
 mod values;
 
 use std::sync::Arc;
@@ -61,7 +62,7 @@ fn pipe() -> Pipe {
     let served = Served {
         service: Arc::new(Stub),
         revisions: Revisions::ALL,
-        limits: Limits { calls: 3, ..Limits::default() },
+        limits: Limits { calls: 3, watched: 2, under_way: 10_000, ..Limits::default() },
     };
     Pipe::new(Arc::new(served), Principal::local())
 }
@@ -349,4 +350,81 @@ fn content_that_a_revision_lacks_comes_in_its_nearest_form() {
     let newer = serde_json::to_value(shown("2025-03-26")).unwrap();
     assert_eq!(newer["content"][0]["type"], "audio");
     assert_eq!(serde_json::to_value(shown("2026-07-28")).unwrap(), blocks);
+}
+
+fn subscribe(pipe: &mut Pipe, id: u64, uri: &str) -> Vec<Output> {
+    let params = json!({"uri": uri});
+    pipe.receive(read(bytes(
+        &json!({"jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": params}),
+    )))
+}
+
+#[test]
+fn a_session_watches_so_many_resources_and_one_that_is_given_up_makes_room() {
+    let mut pipe = session("2025-06-18", &json!({}));
+    for (id, uri) in [(1, "a:1"), (2, "a:2")] {
+        let outputs = subscribe(&mut pipe, id, uri);
+        let [Output::Listen(key, filter, _)] = &outputs[..] else { panic!("{outputs:?}") };
+        assert!(!sent(&pipe.listening(*key, Ok(filter.clone()))).is_empty());
+    }
+    let refused = sent(&subscribe(&mut pipe, 3, "a:3"));
+    assert_eq!(refused[0]["error"]["code"], -32602, "{refused:?}");
+    assert!(refused[0]["error"]["message"].as_str().unwrap().contains("2 resources"), "{refused:?}");
+    assert_eq!(sent(&subscribe(&mut pipe, 4, "a:1"))[0]["result"], json!({}), "it is watched already");
+    let long = sent(&subscribe(&mut pipe, 5, &"a".repeat(9000)));
+    assert_eq!(long[0]["error"]["code"], -32602, "{long:?}");
+    let params = json!({"uri": "a:1"});
+    let given_up = json!({"jsonrpc": "2.0", "id": 6, "method": "resources/unsubscribe", "params": params});
+    pipe.receive(read(bytes(&given_up)));
+    assert!(matches!(subscribe(&mut pipe, 7, "a:3")[..], [Output::Listen(..)]));
+}
+
+#[test]
+fn the_requests_under_way_are_so_many_bytes_together_and_one_alone_is_of_any_length() {
+    let stamp = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    for (mut pipe, mut meta) in [(session("2025-06-18", &json!({})), json!({})), (pipe(), stamp)] {
+        meta["vendor/long"] = "x".repeat(20_000).into();
+        let (key, _) = started(&call(&mut pipe, 1, &meta));
+        let refused = sent(&call(&mut pipe, 2, &meta));
+        assert_eq!(refused[0]["error"]["code"], -32603, "{refused:?}");
+        assert!(
+            refused[0]["error"]["message"].as_str().unwrap().contains("10000 are the limit"),
+            "{refused:?}"
+        );
+        pipe.answered(key, Ok(Answer::Complete(Object::new())));
+        started(&call(&mut pipe, 3, &meta));
+    }
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_kept_and_so_is_not_too_long() {
+    let open = |info: usize| {
+        let mut pipe = pipe();
+        let info = json!({"name": "t".repeat(info), "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+        sent(&pipe.receive(read(bytes(
+            &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}),
+        ))))
+    };
+    assert!(open(60_000)[0].get("result").is_some());
+    assert_eq!(open(70_000)[0]["error"]["code"], -32602);
+}
+
+/// Parts of what a peer sent are not repeated for each other part: it decides how many of both there are.
+#[test]
+fn a_message_of_many_blocks_weighs_no_more_when_it_is_split() {
+    let blocks: Vec<Value> = (0..1000).map(|n| json!({"type": "text", "text": n.to_string()})).collect();
+    let mut message = json!({"role": "user", "content": blocks});
+    for n in 0..1000 {
+        message[format!("x{n}")] = json!(n);
+    }
+    let sampled = ask(Question::Sample, &json!({"messages": [message], "maxTokens": 1}));
+    let sent = Raw::from(sampled.params.clone()).as_str().len();
+    let params = project::question(&sampled, Revision::parse("2025-06-18").unwrap().rules());
+    let shown = Raw::from(params.clone()).as_str().len();
+    assert!(shown < 3 * sent, "{sent} became {shown}");
+    let messages = params.get("messages").unwrap().array().unwrap();
+    assert_eq!(messages.len(), 1000);
+    assert!(messages.iter().all(|m| m.object().unwrap().string("role").as_deref() == Some("user")));
+    assert_eq!(messages[999].object().unwrap().get("content").unwrap().as_str(), blocks[999].to_string());
 }

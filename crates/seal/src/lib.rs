@@ -4,6 +4,7 @@
 //! principal and an expiry. Any process that has the key can open them
 //! (<https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow>).
 
+mod canonical;
 mod page;
 
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use proto::{Principal, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use spec::meta;
 
@@ -149,28 +149,18 @@ impl Sealer {
     }
 }
 
-/// What the state of a request is bound to: the method, and all params that a retry repeats. A client may write
-/// an object's members in another order when it sends them again.
+/// What the state of a request is bound to: the method, and all params that a retry repeats, as values. A client may
+/// write an object's members in another order when it sends them again, and `1` for `1.0`; any other difference is one.
 pub fn purpose(request: &Request) -> String {
-    let mut digest = Sha256::new();
-    let mut params: Vec<_> = request.params.iter().filter(|(name, _)| **name != meta::META).collect();
-    params.sort_by_key(|(name, _)| (*name).clone());
-    for (name, value) in params {
-        digest.update(name.as_bytes());
-        match value.read::<Value>() {
-            Ok(mut value) => {
-                value.sort_all_objects();
-                digest.update(value.to_string().as_bytes());
-            }
-            // A number that no type here holds: bound as it was written.
-            Err(_) => digest.update(value.as_str().as_bytes()),
-        }
-    }
-    format!("{} {:x}", request.method.wire(), digest.finalize())
+    let repeated = request.params.iter().filter(|(name, _)| **name != meta::META);
+    let params = canonical::object(repeated.map(|(name, value)| (&**name, value)));
+    format!("{} {:x}", request.method.wire(), Sha256::digest(params))
 }
 
+/// Both, told apart: a length goes before the first one, and the other one is the rest.
 fn bound(purpose: &str, principal: &Principal) -> Vec<u8> {
-    [purpose.as_bytes(), b"\0", principal.as_str().as_bytes()].concat()
+    let length = (purpose.len() as u64).to_be_bytes();
+    [&length, purpose.as_bytes(), principal.as_str().as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -212,5 +202,30 @@ mod tests {
         *ring.0.lock().unwrap() = vec![[1; 32]];
         *clock.0.lock().unwrap() += Duration::from_secs(61);
         assert_eq!(open("p", &me, &sealed), Err(Unsealable));
+    }
+
+    #[test]
+    fn mrtr_04_what_is_bound_together_is_not_read_in_two_ways() {
+        let of = |params: &'static str| {
+            let peer = proto::Peer {
+                revision: spec::Revision::LATEST_MODERN,
+                capabilities: Arc::default(),
+                client: None,
+                log_level: None,
+                principal: Principal::local(),
+            };
+            purpose(&Request {
+                id: proto::wire::Id::read(&proto::Raw::literal("1")).unwrap(),
+                method: spec::Method::ToolsCall,
+                params: proto::Raw::literal(params).object().unwrap(),
+                answers: None,
+                peer: Arc::new(peer),
+                wants_progress: false,
+                events: proto::EventSink::discard(),
+            })
+        };
+        assert_ne!(of(r#"{"a":1,"b":2}"#), of(r#"{"a1b":2}"#));
+        assert_ne!(of(r#"{"a":12345678901234567890123}"#), of(r#"{"a":12345678901234567890124}"#));
+        assert_eq!(of(r#"{"a":{"x":1,"y":2},"b":2}"#), of(r#"{ "b":2.0, "a":{"y":2,"x":1} }"#));
     }
 }

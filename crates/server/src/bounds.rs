@@ -17,17 +17,28 @@ const PARTS: usize = 10_000;
 const ONE: [&str; 4] = ["not", "if", "then", "else"];
 const SEVERAL: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Keywords that apply one schema, or several, to what is below a place.
+const CHILDREN: [&str; 7] = [
+    "items",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
 /// Keywords that name a schema elsewhere.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords whose values are no schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
 
-/// Checks a schema.
+/// Checks a schema. Gives how deep a value may nest so that all ways through the schema to one place of it are no more than
+/// [`PARTS`].
 ///
 /// # Errors
 /// Says what is too much, or which dialect is not known.
-pub(crate) fn check(schema: &Value) -> Result<(), String> {
-    let Ok(base) = Url::parse("schema:///") else { return Ok(()) };
+pub(crate) fn check(schema: &Value) -> Result<usize, String> {
+    let Ok(base) = Url::parse("schema:///") else { return Ok(0) };
     let mut places = Places { named: HashMap::new(), refers: Vec::new(), parts: 0 };
     places.named.insert(base.to_string(), schema);
     places.collect(schema, &base, 0)?;
@@ -39,7 +50,26 @@ pub(crate) fn check(schema: &Value) -> Result<(), String> {
         }
     }
     let mut weights = Weights { targets, known: HashMap::new() };
-    places.refers.iter().map(|(from, _)| *from).chain([schema]).try_for_each(|at| weights.of(at, 0).map(drop))
+    places
+        .refers
+        .iter()
+        .map(|(from, _)| *from)
+        .chain([schema])
+        .try_for_each(|at| weights.of(at, 0).map(drop))?;
+    let ways = places.refers.iter().map(|(from, _)| *from).chain([schema]).map(|at| weights.ways(at)).max();
+    Ok(match ways.unwrap_or_default() {
+        0 | 1 => usize::MAX,
+        ways => PARTS.ilog(ways) as usize,
+    })
+}
+
+/// How deep a value nests.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(values) => 1 + values.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// The schemas within one, by the URIs that name them.
@@ -149,6 +179,45 @@ impl<'a> Weights<'a> {
         self.known.insert(key, Some(weight));
         Ok(weight)
     }
+}
+
+impl Weights<'_> {
+    /// How many references lead on from a place where a schema is, at most, to one place below it. Each of them is as
+    /// many again one step further down.
+    fn ways(&self, at: &Value) -> usize {
+        let targets = self.targets.get(&std::ptr::from_ref(at)).into_iter().flatten();
+        let here = same_place(at).chain(targets.copied()).map(|schema| self.ways(schema));
+        here.fold(below(at), usize::saturating_add)
+    }
+}
+
+/// How many references the schemas for what is below a place hold, of those that may apply to one place: of several
+/// properties a place is just one.
+fn below(at: &Value) -> usize {
+    let Some(members) = at.as_object() else { return 0 };
+    let several = |schemas: &Value| match schemas {
+        Value::Array(schemas) => schemas.iter().map(references).fold(0, usize::saturating_add),
+        Value::Object(_) => references(schemas),
+        _ => 0,
+    };
+    let mut sum: usize = 0;
+    for (name, value) in members {
+        let found = match name.as_str() {
+            "properties" => value.as_object().into_iter().flat_map(|all| all.values()).map(references).max(),
+            "patternProperties" => value.as_object().map(|all| all.values().map(references).sum()),
+            "prefixItems" => value.as_array().and_then(|all| all.iter().map(references).max()),
+            name if CHILDREN.contains(&name) => Some(several(value)),
+            _ => None,
+        };
+        sum = sum.saturating_add(found.unwrap_or_default());
+    }
+    sum
+}
+
+/// How many references a schema holds that may apply to one place.
+fn references(schema: &Value) -> usize {
+    let own = REFERENCES.iter().filter(|name| schema.get(**name).is_some()).count();
+    same_place(schema).map(references).fold(own.saturating_add(below(schema)), usize::saturating_add)
 }
 
 /// The schemas within one that apply to the same place.

@@ -1,10 +1,12 @@
 //! What a handler can do while it works on a request.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use proto::{Ask, Event, Level, Object, Peer, Raw, Rejection, Request};
+use proto::{Ask, BoxFuture, Event, Level, Object, Peer, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spec::Question;
@@ -19,10 +21,13 @@ use crate::vars::Vars;
 
 /// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
 ///
-/// Questions run the handler again: [`Cx::elicit`], [`Cx::sample`] and [`Cx::list_roots`] end it with an error
-/// that `?` passes on, and once the client has answered it starts anew and gets the answer at the same place.
-/// What stands before a question therefore runs once per round, and should have no effect that must not be
-/// repeated. This is the same for every revision.
+/// Questions run the handler again: at the first one without an answer, [`Cx::elicit`], [`Cx::sample`] and
+/// [`Cx::list_roots`] do not return and the handler's future is dropped; once the client has answered, the handler starts
+/// anew and gets the answer at the same place. What stands before a question therefore runs once per round, and should
+/// have no effect that must not be repeated. This is the same for every revision.
+///
+/// A question that was asked decides the round, whatever the handler makes of it. One that is asked elsewhere, in a task
+/// that the handler started, ends there with an error and is asked when the handler returns.
 #[derive(Clone)]
 pub struct Cx(Arc<Inner>);
 
@@ -34,7 +39,17 @@ struct Inner {
     vars: Vars,
     answers: Vec<(ByteString, Result<Raw, Raw>)>,
     cancelled: CancellationToken,
-    asked: Mutex<Vec<(ByteString, Ask)>>,
+    asked: Mutex<Asked>,
+}
+
+/// What is asked in a round.
+#[derive(Default)]
+struct Asked {
+    questions: Vec<(ByteString, Ask)>,
+    /// What wakes the task that runs the handler, while it does.
+    waker: Option<Waker>,
+    /// The handler waits for an answer that only another round has.
+    stopped: bool,
 }
 
 impl Cx {
@@ -63,8 +78,8 @@ impl Cx {
         &self.0.vars
     }
 
-    /// Is cancelled when the client gives this request up. The handler's own future is dropped then; this is for work
-    /// that it started elsewhere, such as a task.
+    /// Is cancelled when the client gives this request up, and when the handler ends at a question. The handler's own
+    /// future is dropped then; this is for work that it started elsewhere, such as a task.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.cancelled
     }
@@ -148,14 +163,14 @@ impl Cx {
     /// Asks the user to fill in a form; `key` names the question within this request.
     ///
     /// # Errors
-    /// When the answer is not there yet (pass it on with `?`), when the client cannot be asked (see
-    /// [`Error::is_unasked`]), or when its answer does not fit.
+    /// When the client cannot be asked (see [`Error::is_unasked`]), or when its answer does not fit. While there is no
+    /// answer this does not return; in a task of its own it is an error, to be passed on with `?`.
     pub async fn elicit<T: DeserializeOwned>(&self, key: &str, form: Form<T>) -> Result<Elicited<T>> {
         let params = form
             .params()
             .map_err(|why| Error::reject(Rejection::Internal(format!("the form {key:?}: {why}"))))?;
         let schema = params.get("requestedSchema").cloned().unwrap_or(Raw::literal("{}"));
-        let answer = self.ask(key, Question::Elicit, params)?;
+        let answer = self.ask(key, Question::Elicit, params).await?;
         let refused = |why: String| refused(key, &why);
         match action(key, &answer)? {
             Action::Accept(content) => {
@@ -176,7 +191,7 @@ impl Cx {
     /// # Errors
     /// As [`Cx::elicit`].
     pub async fn visit(&self, key: &str, visit: Visit) -> Result<Elicited<()>> {
-        let answer = self.ask(key, Question::Elicit, visit.params())?;
+        let answer = self.ask(key, Question::Elicit, visit.params()).await?;
         Ok(match action(key, &answer)? {
             Action::Accept(_) => Elicited::Accepted(()),
             Action::Decline => Elicited::Declined,
@@ -187,7 +202,7 @@ impl Cx {
     /// Asks several things at once: `cx.together((cx.elicit("a", …), cx.sample("b", …))).await?`.
     ///
     /// # Errors
-    /// As [`Cx::elicit`], for the first of them.
+    /// As [`Cx::elicit`], for the first of them that fails.
     pub async fn together<T: Together>(&self, questions: T) -> Result<T::Answers> {
         questions.together().await
     }
@@ -199,7 +214,7 @@ impl Cx {
     /// # Errors
     /// As [`Cx::elicit`].
     pub async fn sample(&self, key: &str, params: &Value) -> Result<Sampled> {
-        let answer = self.ask(key, Question::Sample, Object::of(params))?;
+        let answer = self.ask(key, Question::Sample, Object::of(params)).await?;
         let sampled: Value =
             answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
         let is_block = |block: &Value| block["type"].is_string();
@@ -221,7 +236,7 @@ impl Cx {
     /// # Errors
     /// As [`Cx::elicit`].
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Value>> {
-        let answer = self.ask(key, Question::ListRoots, Object::new())?;
+        let answer = self.ask(key, Question::ListRoots, Object::new()).await?;
         let wrong = || refused(key, "needs an array \"roots\" of objects with a \"uri\"");
         let value: Value = answer.read().map_err(|_| wrong())?;
         let roots = value.get("roots").and_then(Value::as_array);
@@ -229,7 +244,7 @@ impl Cx {
     }
 
     /// The answer to a question; asks it where there is none yet.
-    fn ask(&self, key: &str, question: Question, params: Object) -> Result<Raw> {
+    async fn ask(&self, key: &str, question: Question, params: Object) -> Result<Raw> {
         match self.0.answers.iter().find(|(k, _)| k == key) {
             Some((_, Ok(answer))) => Ok(answer.clone()),
             Some((_, Err(error))) => {
@@ -241,18 +256,60 @@ impl Cx {
                 if let Some(missing) = self.peer().capabilities.lacks(&ask) {
                     return Err(Error::reject(Rejection::MissingCapability(missing)));
                 }
-                let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
-                if !asked.iter().any(|(k, _)| k == key) {
-                    asked.push((key.into(), ask));
+                {
+                    let mut asked = self.lock();
+                    if !asked.questions.iter().any(|(k, _)| k == key) {
+                        asked.questions.push((key.into(), ask));
+                    }
                 }
+                poll_fn(|context| self.stop(context)).await;
                 Err(Error(Kind::Asked))
             }
         }
     }
 
+    /// Waits for ever where the handler's own task waits for this, which then drops the handler; what is polled by
+    /// anything else, such as a task that the handler started or a thread that it blocks, must come to an end.
+    fn stop(&self, context: &Context<'_>) -> Poll<()> {
+        let mut asked = self.lock();
+        if asked.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            asked.stopped = true;
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }
+
+    /// Runs a handler's future until its end, or to a question that stops it. All that it asks at once is asked.
+    pub(crate) async fn run<T>(&self, mut handler: BoxFuture<'static, Result<T>>) -> Result<T> {
+        let result = poll_fn(|context| {
+            let waker = context.waker();
+            {
+                let mut asked = self.lock();
+                if !asked.waker.as_ref().is_some_and(|last| last.will_wake(waker)) {
+                    asked.waker = Some(waker.clone());
+                }
+            }
+            match handler.as_mut().poll(context) {
+                Poll::Pending if self.lock().stopped => Poll::Ready(Err(Error(Kind::Asked))),
+                polled => polled,
+            }
+        });
+        match result.await {
+            // What it cannot do without something that this client lacks, no answer changes.
+            Err(error) if error.is_unasked() => Err(error),
+            _ if !self.lock().questions.is_empty() => Err(Error(Kind::Asked)),
+            result => result,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Asked> {
+        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What was asked in this round.
     pub(crate) fn asked(&self) -> Vec<(ByteString, Ask)> {
-        std::mem::take(&mut self.0.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock().questions)
     }
 
     /// What was answered so far.
@@ -312,7 +369,7 @@ pub trait Together {
     fn together(self) -> impl Future<Output = Result<Self::Answers>> + Send;
 }
 
-/// All are asked before the first one that has no answer ends the round.
+/// All are asked before the round ends; one that cannot be asked fails at once.
 macro_rules! together {
     ($(($question:ident, $answer:ident, $it:ident)),*) => {
         impl<$($question, $answer),*> Together for ($($question,)*)
@@ -323,8 +380,7 @@ macro_rules! together {
 
             async fn together(self) -> Result<Self::Answers> {
                 let ($($it,)*) = self;
-                let ($($it,)*) = futures_util::join!($($it),*);
-                Ok(($($it?,)*))
+                futures_util::try_join!($($it),*)
             }
         }
     };

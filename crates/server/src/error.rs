@@ -72,7 +72,9 @@ impl Kind {
             Kind::Rejected(rejection) => rejection,
             Kind::Unfit(text) => Rejection::Params(text),
             Kind::Failed(text) => Rejection::Internal(text),
-            Kind::Asked => Rejection::Internal("a handler gave up on a question without asking it".into()),
+            Kind::Asked => {
+                Rejection::Internal("only a tool, a prompt or a resource can ask the client something".into())
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ mod schema;
 mod server;
 mod shelf;
 mod tool;
+mod unique;
 mod vars;
 
 pub use builder::{Builder, Part};

@@ -2,6 +2,10 @@
 
 use crate::meta;
 use crate::revision::{Revision, Revisions};
+use crate::shape::Is::{
+    AnySchema, Flag, Form as Asked, Free, Id, Key, Number, Said, Schema, Share, Text, Texts, Uri, Whole,
+    Word, Words,
+};
 use crate::shape::Opens::{Content, ContentOrList, Contents, List, Map, Object};
 use crate::shape::{Field, Form, Kind, Shape, opt, req};
 
@@ -16,16 +20,21 @@ const ONLY_1125: Revisions = Revisions::only(Revision::V2025_11_25);
 /// Elicitation while it was a request of its own.
 const ELICITATION_LEGACY: Revisions = R0618.and(LEGACY);
 
-const META: Field = opt(meta::META, R0618);
-const RESULT_TYPE: Field = req("resultType", MODERN);
-const NEXT_CURSOR: Field = opt("nextCursor", ALL);
-const TTL_MS: Field = req("ttlMs", MODERN);
-const CACHE_SCOPE: Field = req("cacheScope", MODERN);
+/// Who says something.
+const ROLES: &[&str] = &["user", "assistant"];
+/// How much a log message matters.
+const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+const META: Field = opt(meta::META, R0618).of(Free);
+const RESULT_TYPE: Field = req("resultType", MODERN).of(Text).stamped();
+const NEXT_CURSOR: Field = opt("nextCursor", ALL).of(Text);
+const TTL_MS: Field = req("ttlMs", MODERN).of(Whole).stamped();
+const CACHE_SCOPE: Field = req("cacheScope", MODERN).of(Word(&["public", "private"])).stamped();
 const ICONS: Field = opt("icons", R1125).opens(List(&ICON));
 const TASK: Field = opt("task", ONLY_1125).opens(Object(&TASK_METADATA));
 const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).opens(Object(&RELATED_TASK_METADATA));
-const LISTEN: Field = opt(meta::SUBSCRIPTION_ID, MODERN);
-const QUESTION_TOKEN: Field = opt(meta::PROGRESS_TOKEN, LEGACY);
+const LISTEN: Field = opt(meta::SUBSCRIPTION_ID, MODERN).of(Id);
+const QUESTION_TOKEN: Field = opt(meta::PROGRESS_TOKEN, LEGACY).of(Id);
 const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).opens(Object(&IMPLEMENTATION));
 
 const STRUCTURED_CONTENT: Field =
@@ -71,11 +80,11 @@ pub static KINDS: &[(&str, &[Kind])] =
 pub static REQUEST_META: Shape = Shape {
     name: "RequestMetaObject",
     fields: &[
-        opt(meta::PROGRESS_TOKEN, ALL),
-        req(meta::PROTOCOL_VERSION, MODERN),
+        opt(meta::PROGRESS_TOKEN, ALL).of(Id),
+        req(meta::PROTOCOL_VERSION, MODERN).of(Text),
         opt(meta::CLIENT_INFO, MODERN).opens(Object(&IMPLEMENTATION)),
         req(meta::CLIENT_CAPABILITIES, MODERN).opens(Object(&CLIENT_CAPABILITIES)),
-        opt(meta::LOG_LEVEL, MODERN),
+        opt(meta::LOG_LEVEL, MODERN).of(Word(LEVELS)),
         RELATED_TASK,
     ],
 };
@@ -104,7 +113,7 @@ pub static RESULT_META: Shape =
 /// `_meta` of the result that ends a `subscriptions/listen`.
 pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
     name: "SubscriptionsListenResultMetaObject",
-    fields: &[req(meta::SUBSCRIPTION_ID, MODERN), SERVER_INFO],
+    fields: &[req(meta::SUBSCRIPTION_ID, MODERN).of(Id), SERVER_INFO],
 };
 
 /// `_meta` of a notification.
@@ -123,20 +132,20 @@ pub static ANSWER_META: Shape =
 
 /// The task that a message belongs to.
 pub static RELATED_TASK_METADATA: Shape =
-    Shape { name: "RelatedTaskMetadata", fields: &[req("taskId", ONLY_1125)] };
+    Shape { name: "RelatedTaskMetadata", fields: &[req("taskId", ONLY_1125).of(Text)] };
 
 // Requests of a client.
 
 const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).opens(Object(&REQUEST_META));
 /// Answers of a client to a request's questions; of what shape each is, its question says.
-const INPUT_RESPONSES: Field = opt("inputResponses", MODERN);
-const REQUEST_STATE: Field = opt("requestState", MODERN);
+const INPUT_RESPONSES: Field = opt("inputResponses", MODERN).of(Free);
+const REQUEST_STATE: Field = opt("requestState", MODERN).of(Text);
 
 /// Params of `initialize`.
 pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape {
     name: "InitializeRequestParams",
     fields: &[
-        req("protocolVersion", LEGACY),
+        req("protocolVersion", LEGACY).of(Text),
         req("capabilities", LEGACY).opens(Object(&CLIENT_CAPABILITIES)),
         req("clientInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
         opt(meta::META, LEGACY).opens(Object(&REQUEST_META)),
@@ -148,14 +157,14 @@ pub static REQUEST_PARAMS: Shape = Shape { name: "RequestParams", fields: &[REQU
 
 /// Params of requests for a list.
 pub static PAGINATED_REQUEST_PARAMS: Shape =
-    Shape { name: "PaginatedRequestParams", fields: &[opt("cursor", ALL), REQUEST_META_FIELD] };
+    Shape { name: "PaginatedRequestParams", fields: &[opt("cursor", ALL).of(Text), REQUEST_META_FIELD] };
 
 /// Params of `tools/call`.
 pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape {
     name: "CallToolRequestParams",
     fields: &[
-        req("name", ALL),
-        opt("arguments", ALL),
+        req("name", ALL).of(Key),
+        opt("arguments", ALL).of(Free),
         TASK,
         INPUT_RESPONSES,
         REQUEST_STATE,
@@ -166,19 +175,25 @@ pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape {
 /// Params of `prompts/get`.
 pub static GET_PROMPT_REQUEST_PARAMS: Shape = Shape {
     name: "GetPromptRequestParams",
-    fields: &[req("name", ALL), opt("arguments", ALL), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
+    fields: &[
+        req("name", ALL).of(Key),
+        opt("arguments", ALL).of(Free),
+        INPUT_RESPONSES,
+        REQUEST_STATE,
+        REQUEST_META_FIELD,
+    ],
 };
 
 /// Params of `resources/read`.
 pub static READ_RESOURCE_REQUEST_PARAMS: Shape = Shape {
     name: "ReadResourceRequestParams",
-    fields: &[req("uri", ALL), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
+    fields: &[req("uri", ALL).of(Uri), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
 };
 
 /// Params of `resources/subscribe` and `resources/unsubscribe`.
 pub static SUBSCRIBE_REQUEST_PARAMS: Shape = Shape {
     name: "SubscribeRequestParams",
-    fields: &[req("uri", LEGACY), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+    fields: &[req("uri", LEGACY).of(Uri), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
 };
 
 /// Params of `completion/complete`.
@@ -195,21 +210,28 @@ pub static COMPLETE_REQUEST_PARAMS: Shape = Shape {
 /// A prompt or a resource template, by name or URI.
 pub static REFERENCE: Shape = Shape {
     name: "PromptReference, ResourceTemplateReference",
-    fields: &[req("type", ALL), opt("name", ALL), opt("title", R0618), opt("uri", ALL)],
+    fields: &[
+        req("type", ALL).of(Word(&["ref/prompt", "ref/resource"])),
+        opt("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("uri", ALL).of(Uri),
+    ],
 };
 
 /// The argument that is completed, as far as it was typed.
-pub static COMPLETED_ARGUMENT: Shape =
-    Shape { name: "CompleteRequestParams.argument", fields: &[req("name", ALL), req("value", ALL)] };
+pub static COMPLETED_ARGUMENT: Shape = Shape {
+    name: "CompleteRequestParams.argument",
+    fields: &[req("name", ALL).of(Key), req("value", ALL).of(Text)],
+};
 
 /// What is known of other arguments.
 pub static COMPLETION_CONTEXT: Shape =
-    Shape { name: "CompleteRequestParams.context", fields: &[opt("arguments", R0618)] };
+    Shape { name: "CompleteRequestParams.context", fields: &[opt("arguments", R0618).of(Free)] };
 
 /// Params of `logging/setLevel`.
 pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape {
     name: "SetLevelRequestParams",
-    fields: &[req("level", LEGACY), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+    fields: &[req("level", LEGACY).of(Word(LEVELS)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
 };
 
 /// Params of `subscriptions/listen`.
@@ -227,10 +249,10 @@ pub static SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS: Shape = Shape {
 pub static INITIALIZE_RESULT: Shape = Shape {
     name: "InitializeResult",
     fields: &[
-        req("protocolVersion", LEGACY),
+        req("protocolVersion", LEGACY).of(Text),
         req("capabilities", LEGACY).opens(Object(&SERVER_CAPABILITIES)),
         req("serverInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
-        opt("instructions", LEGACY),
+        opt("instructions", LEGACY).of(Text),
         result_meta(LEGACY),
     ],
 };
@@ -239,9 +261,9 @@ pub static INITIALIZE_RESULT: Shape = Shape {
 pub static DISCOVER_RESULT: Shape = Shape {
     name: "DiscoverResult",
     fields: &[
-        req("supportedVersions", MODERN),
+        req("supportedVersions", MODERN).of(Texts(usize::MAX)),
         req("capabilities", MODERN).opens(Object(&SERVER_CAPABILITIES)),
-        opt("instructions", MODERN),
+        opt("instructions", MODERN).of(Text),
         TTL_MS,
         CACHE_SCOPE,
         RESULT_TYPE,
@@ -268,7 +290,7 @@ pub static CALL_TOOL_RESULT: Shape = Shape {
     fields: &[
         req("content", ALL).opens(Contents(CONTENT)),
         STRUCTURED_CONTENT,
-        opt("isError", ALL),
+        opt("isError", ALL).of(Flag),
         RESULT_TYPE,
         result_meta(ALL),
     ],
@@ -291,7 +313,7 @@ pub static LIST_PROMPTS_RESULT: Shape = Shape {
 pub static GET_PROMPT_RESULT: Shape = Shape {
     name: "GetPromptResult",
     fields: &[
-        opt("description", ALL),
+        opt("description", ALL).of(Text),
         req("messages", ALL).opens(List(&PROMPT_MESSAGE)),
         RESULT_TYPE,
         result_meta(ALL),
@@ -356,7 +378,7 @@ pub static INPUT_REQUIRED_RESULT: Shape = Shape {
     name: "InputRequiredResult",
     fields: &[
         opt("inputRequests", MODERN).opens(Map(&INPUT_REQUEST)),
-        opt("requestState", MODERN),
+        opt("requestState", MODERN).of(Text),
         RESULT_TYPE,
         result_meta(MODERN),
     ],
@@ -368,10 +390,10 @@ pub static INPUT_REQUIRED_RESULT: Shape = Shape {
 pub static PROGRESS: Shape = Shape {
     name: "ProgressNotificationParams",
     fields: &[
-        req("progressToken", ALL),
-        req("progress", ALL),
-        opt("total", ALL),
-        opt("message", R0326),
+        req("progressToken", ALL).of(Id),
+        req("progress", ALL).of(Number),
+        opt("total", ALL).of(Number),
+        opt("message", R0326).of(Text),
         notification_meta(ALL),
     ],
 };
@@ -379,12 +401,19 @@ pub static PROGRESS: Shape = Shape {
 /// Params of `notifications/message`.
 pub static LOGGING_MESSAGE: Shape = Shape {
     name: "LoggingMessageNotificationParams",
-    fields: &[req("level", ALL), opt("logger", ALL), req("data", ALL), notification_meta(ALL)],
+    fields: &[
+        req("level", ALL).of(Word(LEVELS)),
+        opt("logger", ALL).of(Text),
+        req("data", ALL),
+        notification_meta(ALL),
+    ],
 };
 
 /// Params of `notifications/resources/updated`.
-pub static RESOURCE_UPDATED: Shape =
-    Shape { name: "ResourceUpdatedNotificationParams", fields: &[req("uri", ALL), notification_meta(ALL)] };
+pub static RESOURCE_UPDATED: Shape = Shape {
+    name: "ResourceUpdatedNotificationParams",
+    fields: &[req("uri", ALL).of(Uri), notification_meta(ALL)],
+};
 
 /// Params of the `list_changed` notifications, and of any other that has none of its own.
 pub static LIST_CHANGED: Shape = Shape { name: "NotificationParams", fields: &[notification_meta(ALL)] };
@@ -394,8 +423,8 @@ pub static CANCELLED: Shape = Shape {
     name: "CancelledNotificationParams",
     fields: &[
         // A task is cancelled by `tasks/cancel`, so the revision of the tasks made the id optional.
-        req("requestId", ALL).required(Revisions::until(Revision::V2025_06_18).or(MODERN)),
-        opt("reason", ALL),
+        req("requestId", ALL).of(Id).required(Revisions::until(Revision::V2025_06_18).or(MODERN)),
+        opt("reason", ALL).of(Text),
         notification_meta(ALL),
     ],
 };
@@ -407,14 +436,21 @@ pub static SUBSCRIPTIONS_ACKNOWLEDGED: Shape = Shape {
 };
 
 /// Params of `notifications/elicitation/complete`.
-pub static ELICITATION_COMPLETE: Shape =
-    Shape { name: "ElicitationCompleteNotification.params", fields: &[req("elicitationId", ONLY_1125)] };
+pub static ELICITATION_COMPLETE: Shape = Shape {
+    name: "ElicitationCompleteNotification.params",
+    fields: &[req("elicitationId", ONLY_1125).of(Text)],
+};
 
 // Questions of a server, and a client's answers.
 
+/// What may be asked within a result.
+const ASKED: &[&str] = &["elicitation/create", "roots/list", "sampling/createMessage"];
+
 /// A question within an [`INPUT_REQUIRED_RESULT`]; its `method` says of what shape its `params` are.
-pub static INPUT_REQUEST: Shape =
-    Shape { name: "InputRequest", fields: &[req("method", MODERN), opt("params", MODERN)] };
+pub static INPUT_REQUEST: Shape = Shape {
+    name: "InputRequest",
+    fields: &[req("method", MODERN).of(Word(ASKED)), opt("params", MODERN).of(Free)],
+};
 
 /// Params of `sampling/createMessage`.
 pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
@@ -422,12 +458,12 @@ pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
     fields: &[
         req("messages", ALL).opens(List(&SAMPLING_MESSAGE)),
         opt("modelPreferences", ALL).opens(Object(&MODEL_PREFERENCES)),
-        opt("systemPrompt", ALL),
-        opt("includeContext", ALL),
-        opt("temperature", ALL),
-        req("maxTokens", ALL),
-        opt("stopSequences", ALL),
-        opt("metadata", ALL),
+        opt("systemPrompt", ALL).of(Text),
+        opt("includeContext", ALL).of(Word(&["none", "thisServer", "allServers"])),
+        opt("temperature", ALL).of(Number),
+        req("maxTokens", ALL).of(Whole),
+        opt("stopSequences", ALL).of(Texts(usize::MAX)),
+        opt("metadata", ALL).of(Free),
         opt("tools", R1125).opens(List(&TOOL)),
         opt("toolChoice", R1125).opens(Object(&TOOL_CHOICE)),
         TASK,
@@ -439,10 +475,10 @@ pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
 pub static CREATE_MESSAGE_RESULT: Shape = Shape {
     name: "CreateMessageResult",
     fields: &[
-        req("role", ALL),
+        req("role", ALL).of(Word(ROLES)),
         req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
-        req("model", ALL),
-        opt("stopReason", ALL),
+        req("model", ALL).of(Text),
+        opt("stopReason", ALL).of(Text),
         answer_meta(ALL),
     ],
 };
@@ -451,13 +487,13 @@ pub static CREATE_MESSAGE_RESULT: Shape = Shape {
 pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
     name: "ElicitRequestParams",
     fields: &[
-        opt("mode", R1125),
-        req("message", R0618),
+        opt("mode", R1125).of(Word(&["form", "url"])),
+        req("message", R0618).of(Text),
         // Of the form alone, which was the only mode at first.
-        req("requestedSchema", R0618).required(ONLY_0618),
-        opt("url", R1125),
+        req("requestedSchema", R0618).of(Asked).required(ONLY_0618),
+        opt("url", R1125).of(Uri),
         // Of a URL, where it is required. Later a URL has no other name, and must be a new one each time.
-        opt("elicitationId", ONLY_1125).stand_in("url"),
+        opt("elicitationId", ONLY_1125).of(Text).stand_in("url"),
         TASK,
         question_meta(ELICITATION_LEGACY),
     ],
@@ -466,7 +502,11 @@ pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
 /// Answer to `elicitation/create`.
 pub static ELICIT_RESULT: Shape = Shape {
     name: "ElicitResult",
-    fields: &[req("action", R0618), opt("content", R0618), answer_meta(ELICITATION_LEGACY)],
+    fields: &[
+        req("action", R0618).of(Word(&["accept", "decline", "cancel"])),
+        opt("content", R0618).of(Free),
+        answer_meta(ELICITATION_LEGACY),
+    ],
 };
 
 /// Params of `roots/list`.
@@ -478,18 +518,19 @@ pub static LIST_ROOTS_RESULT: Shape =
     Shape { name: "ListRootsResult", fields: &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)] };
 
 /// A directory or file that the client lets the server know of.
-pub static ROOT: Shape = Shape { name: "Root", fields: &[req("uri", ALL), opt("name", ALL), META] };
+pub static ROOT: Shape =
+    Shape { name: "Root", fields: &[req("uri", ALL).of(Uri), opt("name", ALL).of(Key), META] };
 
 /// The wish that a request is run as a task.
-pub static TASK_METADATA: Shape = Shape { name: "TaskMetadata", fields: &[opt("ttl", ONLY_1125)] };
+pub static TASK_METADATA: Shape = Shape { name: "TaskMetadata", fields: &[opt("ttl", ONLY_1125).of(Whole)] };
 
 /// A message of a conversation with a model.
 pub static SAMPLING_MESSAGE: Shape = Shape {
     name: "SamplingMessage",
     fields: &[
-        req("role", ALL),
+        req("role", ALL).of(Word(ROLES)),
         req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
-        opt(meta::META, R1125),
+        opt(meta::META, R1125).of(Free),
     ],
 };
 
@@ -498,17 +539,18 @@ pub static MODEL_PREFERENCES: Shape = Shape {
     name: "ModelPreferences",
     fields: &[
         opt("hints", ALL).opens(List(&MODEL_HINT)),
-        opt("costPriority", ALL),
-        opt("speedPriority", ALL),
-        opt("intelligencePriority", ALL),
+        opt("costPriority", ALL).of(Share),
+        opt("speedPriority", ALL).of(Share),
+        opt("intelligencePriority", ALL).of(Share),
     ],
 };
 
 /// A hint at a model.
-pub static MODEL_HINT: Shape = Shape { name: "ModelHint", fields: &[opt("name", ALL)] };
+pub static MODEL_HINT: Shape = Shape { name: "ModelHint", fields: &[opt("name", ALL).of(Key)] };
 
 /// Whether the model may or must use tools.
-pub static TOOL_CHOICE: Shape = Shape { name: "ToolChoice", fields: &[opt("mode", R1125)] };
+pub static TOOL_CHOICE: Shape =
+    Shape { name: "ToolChoice", fields: &[opt("mode", R1125).of(Word(&["auto", "none", "required"]))] };
 
 // Peers and their capabilities.
 
@@ -516,11 +558,11 @@ pub static TOOL_CHOICE: Shape = Shape { name: "ToolChoice", fields: &[opt("mode"
 pub static IMPLEMENTATION: Shape = Shape {
     name: "Implementation",
     fields: &[
-        req("name", ALL),
-        opt("title", R0618),
-        req("version", ALL),
-        opt("description", R1125),
-        opt("websiteUrl", R1125),
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        req("version", ALL).of(Text),
+        opt("description", R1125).of(Text),
+        opt("websiteUrl", R1125).of(Uri),
         ICONS,
     ],
 };
@@ -529,10 +571,10 @@ pub static IMPLEMENTATION: Shape = Shape {
 pub static SERVER_CAPABILITIES: Shape = Shape {
     name: "ServerCapabilities",
     fields: &[
-        opt("experimental", ALL),
-        opt("extensions", MODERN),
-        opt("logging", ALL),
-        opt("completions", R0326),
+        opt("experimental", ALL).of(Free),
+        opt("extensions", MODERN).of(Free),
+        opt("logging", ALL).of(Free),
+        opt("completions", R0326).of(Free),
         opt("prompts", ALL).opens(Object(&SERVER_CAPABILITIES_PROMPTS)),
         opt("resources", ALL).opens(Object(&SERVER_CAPABILITIES_RESOURCES)),
         opt("tools", ALL).opens(Object(&SERVER_CAPABILITIES_TOOLS)),
@@ -542,22 +584,24 @@ pub static SERVER_CAPABILITIES: Shape = Shape {
 
 /// What a server can do about prompts.
 pub static SERVER_CAPABILITIES_PROMPTS: Shape =
-    Shape { name: "ServerCapabilities.prompts", fields: &[opt("listChanged", ALL)] };
+    Shape { name: "ServerCapabilities.prompts", fields: &[opt("listChanged", ALL).of(Flag)] };
 
 /// What a server can do about resources.
-pub static SERVER_CAPABILITIES_RESOURCES: Shape =
-    Shape { name: "ServerCapabilities.resources", fields: &[opt("subscribe", ALL), opt("listChanged", ALL)] };
+pub static SERVER_CAPABILITIES_RESOURCES: Shape = Shape {
+    name: "ServerCapabilities.resources",
+    fields: &[opt("subscribe", ALL).of(Flag), opt("listChanged", ALL).of(Flag)],
+};
 
 /// What a server can do about tools.
 pub static SERVER_CAPABILITIES_TOOLS: Shape =
-    Shape { name: "ServerCapabilities.tools", fields: &[opt("listChanged", ALL)] };
+    Shape { name: "ServerCapabilities.tools", fields: &[opt("listChanged", ALL).of(Flag)] };
 
 /// What a server can do about tasks.
 pub static SERVER_CAPABILITIES_TASKS: Shape = Shape {
     name: "ServerCapabilities.tasks",
     fields: &[
-        opt("list", ONLY_1125),
-        opt("cancel", ONLY_1125),
+        opt("list", ONLY_1125).of(Free),
+        opt("cancel", ONLY_1125).of(Free),
         opt("requests", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS)),
     ],
 };
@@ -570,14 +614,14 @@ pub static SERVER_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
 
 /// Which requests about tools a server can run as tasks.
 pub static SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS: Shape =
-    Shape { name: "ServerCapabilities.tasks.requests.tools", fields: &[opt("call", ONLY_1125)] };
+    Shape { name: "ServerCapabilities.tasks.requests.tools", fields: &[opt("call", ONLY_1125).of(Free)] };
 
 /// What a client can do.
 pub static CLIENT_CAPABILITIES: Shape = Shape {
     name: "ClientCapabilities",
     fields: &[
-        opt("experimental", ALL),
-        opt("extensions", MODERN),
+        opt("experimental", ALL).of(Free),
+        opt("extensions", MODERN).of(Free),
         opt("roots", ALL).opens(Object(&CLIENT_CAPABILITIES_ROOTS)),
         opt("sampling", ALL).opens(Object(&CLIENT_CAPABILITIES_SAMPLING)),
         opt("elicitation", R0618).opens(Object(&CLIENT_CAPABILITIES_ELICITATION)),
@@ -587,22 +631,26 @@ pub static CLIENT_CAPABILITIES: Shape = Shape {
 
 /// What a client can do about roots.
 pub static CLIENT_CAPABILITIES_ROOTS: Shape =
-    Shape { name: "ClientCapabilities.roots", fields: &[opt("listChanged", LEGACY)] };
+    Shape { name: "ClientCapabilities.roots", fields: &[opt("listChanged", LEGACY).of(Flag)] };
 
 /// What a client can do about sampling.
-pub static CLIENT_CAPABILITIES_SAMPLING: Shape =
-    Shape { name: "ClientCapabilities.sampling", fields: &[opt("context", R1125), opt("tools", R1125)] };
+pub static CLIENT_CAPABILITIES_SAMPLING: Shape = Shape {
+    name: "ClientCapabilities.sampling",
+    fields: &[opt("context", R1125).of(Free), opt("tools", R1125).of(Free)],
+};
 
 /// Which modes of elicitation a client has.
-pub static CLIENT_CAPABILITIES_ELICITATION: Shape =
-    Shape { name: "ClientCapabilities.elicitation", fields: &[opt("form", R1125), opt("url", R1125)] };
+pub static CLIENT_CAPABILITIES_ELICITATION: Shape = Shape {
+    name: "ClientCapabilities.elicitation",
+    fields: &[opt("form", R1125).of(Free), opt("url", R1125).of(Free)],
+};
 
 /// What a client can do about tasks.
 pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape {
     name: "ClientCapabilities.tasks",
     fields: &[
-        opt("list", ONLY_1125),
-        opt("cancel", ONLY_1125),
+        opt("list", ONLY_1125).of(Free),
+        opt("cancel", ONLY_1125).of(Free),
         opt("requests", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS)),
     ],
 };
@@ -617,21 +665,25 @@ pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
 };
 
 /// Which questions of sampling a client can answer by a task.
-pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape =
-    Shape { name: "ClientCapabilities.tasks.requests.sampling", fields: &[opt("createMessage", ONLY_1125)] };
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape = Shape {
+    name: "ClientCapabilities.tasks.requests.sampling",
+    fields: &[opt("createMessage", ONLY_1125).of(Free)],
+};
 
 /// Which questions of elicitation a client can answer by a task.
-pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape =
-    Shape { name: "ClientCapabilities.tasks.requests.elicitation", fields: &[opt("create", ONLY_1125)] };
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape = Shape {
+    name: "ClientCapabilities.tasks.requests.elicitation",
+    fields: &[opt("create", ONLY_1125).of(Free)],
+};
 
 /// What a subscription listens to.
 pub static SUBSCRIPTION_FILTER: Shape = Shape {
     name: "SubscriptionFilter",
     fields: &[
-        opt("toolsListChanged", MODERN),
-        opt("promptsListChanged", MODERN),
-        opt("resourcesListChanged", MODERN),
-        opt("resourceSubscriptions", MODERN),
+        opt("toolsListChanged", MODERN).of(Flag),
+        opt("promptsListChanged", MODERN).of(Flag),
+        opt("resourcesListChanged", MODERN).of(Flag),
+        opt("resourceSubscriptions", MODERN).of(Texts(usize::MAX)),
     ],
 };
 
@@ -641,11 +693,11 @@ pub static SUBSCRIPTION_FILTER: Shape = Shape {
 pub static TOOL: Shape = Shape {
     name: "Tool",
     fields: &[
-        req("name", ALL),
-        opt("title", R0618),
-        opt("description", ALL),
-        req("inputSchema", ALL),
-        opt("outputSchema", R0618).narrow(LEGACY, Form::ObjectSchema),
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", ALL).of(Text),
+        req("inputSchema", ALL).of(Schema),
+        opt("outputSchema", R0618).of(AnySchema).narrow(LEGACY, Form::ObjectSchema),
         opt("annotations", R0326).opens(Object(&TOOL_ANNOTATIONS)),
         opt("execution", ONLY_1125).opens(Object(&TOOL_EXECUTION)),
         ICONS,
@@ -657,24 +709,27 @@ pub static TOOL: Shape = Shape {
 pub static TOOL_ANNOTATIONS: Shape = Shape {
     name: "ToolAnnotations",
     fields: &[
-        opt("title", R0326),
-        opt("readOnlyHint", R0326),
-        opt("destructiveHint", R0326),
-        opt("idempotentHint", R0326),
-        opt("openWorldHint", R0326),
+        opt("title", R0326).of(Text),
+        opt("readOnlyHint", R0326).of(Flag),
+        opt("destructiveHint", R0326).of(Flag),
+        opt("idempotentHint", R0326).of(Flag),
+        opt("openWorldHint", R0326).of(Flag),
     ],
 };
 
 /// How a tool is run.
-pub static TOOL_EXECUTION: Shape = Shape { name: "ToolExecution", fields: &[opt("taskSupport", ONLY_1125)] };
+pub static TOOL_EXECUTION: Shape = Shape {
+    name: "ToolExecution",
+    fields: &[opt("taskSupport", ONLY_1125).of(Word(&["forbidden", "optional", "required"]))],
+};
 
 /// A prompt.
 pub static PROMPT: Shape = Shape {
     name: "Prompt",
     fields: &[
-        req("name", ALL),
-        opt("title", R0618),
-        opt("description", ALL),
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", ALL).of(Text),
         opt("arguments", ALL).opens(List(&PROMPT_ARGUMENT)),
         ICONS,
         META,
@@ -684,23 +739,30 @@ pub static PROMPT: Shape = Shape {
 /// An argument of a prompt.
 pub static PROMPT_ARGUMENT: Shape = Shape {
     name: "PromptArgument",
-    fields: &[req("name", ALL), opt("title", R0618), opt("description", ALL), opt("required", ALL)],
+    fields: &[
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", ALL).of(Text),
+        opt("required", ALL).of(Flag),
+    ],
 };
 
 /// A message of a prompt.
-pub static PROMPT_MESSAGE: Shape =
-    Shape { name: "PromptMessage", fields: &[req("role", ALL), req("content", ALL).opens(Content(CONTENT))] };
+pub static PROMPT_MESSAGE: Shape = Shape {
+    name: "PromptMessage",
+    fields: &[req("role", ALL).of(Word(ROLES)), req("content", ALL).opens(Content(CONTENT))],
+};
 
 /// A resource.
 pub static RESOURCE: Shape = Shape {
     name: "Resource",
     fields: &[
-        req("uri", ALL),
-        req("name", ALL),
-        opt("title", R0618),
-        opt("description", ALL),
-        opt("mimeType", ALL),
-        opt("size", ALL),
+        req("uri", ALL).of(Uri),
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", ALL).of(Text),
+        opt("mimeType", ALL).of(Text),
+        opt("size", ALL).of(Whole),
         annotations(ALL),
         ICONS,
         META,
@@ -711,11 +773,11 @@ pub static RESOURCE: Shape = Shape {
 pub static RESOURCE_TEMPLATE: Shape = Shape {
     name: "ResourceTemplate",
     fields: &[
-        req("uriTemplate", ALL),
-        req("name", ALL),
-        opt("title", R0618),
-        opt("description", ALL),
-        opt("mimeType", ALL),
+        req("uriTemplate", ALL).of(Key),
+        req("name", ALL).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", ALL).of(Text),
+        opt("mimeType", ALL).of(Text),
         annotations(ALL),
         ICONS,
         META,
@@ -725,25 +787,45 @@ pub static RESOURCE_TEMPLATE: Shape = Shape {
 /// What a resource holds: text or, in base64, bytes.
 pub static RESOURCE_CONTENTS: Shape = Shape {
     name: "ResourceContents",
-    fields: &[req("uri", ALL), opt("mimeType", ALL), opt("text", ALL), opt("blob", ALL), META],
+    fields: &[
+        req("uri", ALL).of(Uri),
+        opt("mimeType", ALL).of(Text),
+        opt("text", ALL).of(Text),
+        opt("blob", ALL).of(Text),
+        META,
+    ],
 };
+
+/// The members of which an object of this shape has exactly one; where it has several, the first counts.
+pub fn one_of(shape: &Shape) -> &'static [&'static str] {
+    if std::ptr::eq(shape, &RESOURCE_CONTENTS) { &["text", "blob"] } else { &[] }
+}
 
 /// Suggestions for the value of an argument.
 pub static COMPLETION: Shape = Shape {
     name: "CompleteResult.completion",
-    fields: &[req("values", ALL), opt("total", ALL), opt("hasMore", ALL)],
+    fields: &[req("values", ALL).of(Texts(100)), opt("total", ALL).of(Whole), opt("hasMore", ALL).of(Flag)],
 };
 
 /// For whom something is meant, and how much it matters.
 pub static ANNOTATIONS: Shape = Shape {
     name: "Annotations",
-    fields: &[opt("audience", ALL), opt("priority", ALL), opt("lastModified", R0618)],
+    fields: &[
+        opt("audience", ALL).of(Words(ROLES)),
+        opt("priority", ALL).of(Share),
+        opt("lastModified", R0618).of(Text),
+    ],
 };
 
 /// An icon.
 pub static ICON: Shape = Shape {
     name: "Icon",
-    fields: &[req("src", R1125), opt("mimeType", R1125), opt("sizes", R1125), opt("theme", R1125)],
+    fields: &[
+        req("src", R1125).of(Uri),
+        opt("mimeType", R1125).of(Text),
+        opt("sizes", R1125).of(Texts(usize::MAX)),
+        opt("theme", R1125).of(Word(&["light", "dark"])),
+    ],
 };
 
 // Blocks of content.
@@ -768,28 +850,30 @@ pub static SAMPLING_CONTENT: &[Kind] = &[
 
 /// Text.
 pub static TEXT_CONTENT: Shape =
-    Shape { name: "TextContent", fields: &[req("text", ALL), annotations(ALL), META] };
+    Shape { name: "TextContent", fields: &[req("text", ALL).of(Said), annotations(ALL), META] };
 
 /// An image.
-pub static IMAGE_CONTENT: Shape =
-    Shape { name: "ImageContent", fields: &[req("data", ALL), req("mimeType", ALL), annotations(ALL), META] };
+pub static IMAGE_CONTENT: Shape = Shape {
+    name: "ImageContent",
+    fields: &[req("data", ALL).of(Text), req("mimeType", ALL).of(Text), annotations(ALL), META],
+};
 
 /// Sound.
 pub static AUDIO_CONTENT: Shape = Shape {
     name: "AudioContent",
-    fields: &[req("data", R0326), req("mimeType", R0326), annotations(R0326), META],
+    fields: &[req("data", R0326).of(Text), req("mimeType", R0326).of(Text), annotations(R0326), META],
 };
 
 /// A resource that can be read, though it need not be listed.
 pub static RESOURCE_LINK: Shape = Shape {
     name: "ResourceLink",
     fields: &[
-        req("uri", R0618),
-        req("name", R0618),
-        opt("title", R0618),
-        opt("description", R0618),
-        opt("mimeType", R0618),
-        opt("size", R0618),
+        req("uri", R0618).of(Uri),
+        req("name", R0618).of(Key),
+        opt("title", R0618).of(Text),
+        opt("description", R0618).of(Text),
+        opt("mimeType", R0618).of(Text),
+        opt("size", R0618).of(Whole),
         annotations(R0618),
         ICONS,
         META,
@@ -805,17 +889,22 @@ pub static EMBEDDED_RESOURCE: Shape = Shape {
 /// A model's wish to use a tool.
 pub static TOOL_USE_CONTENT: Shape = Shape {
     name: "ToolUseContent",
-    fields: &[req("id", R1125), req("name", R1125), req("input", R1125), opt(meta::META, R1125)],
+    fields: &[
+        req("id", R1125).of(Text),
+        req("name", R1125).of(Key),
+        req("input", R1125).of(Free),
+        opt(meta::META, R1125).of(Free),
+    ],
 };
 
 /// What a tool gave to a model.
 pub static TOOL_RESULT_CONTENT: Shape = Shape {
     name: "ToolResultContent",
     fields: &[
-        req("toolUseId", R1125),
+        req("toolUseId", R1125).of(Text),
         req("content", R1125).opens(Contents(CONTENT)),
         Field { exists: R1125, ..STRUCTURED_CONTENT },
-        opt("isError", R1125),
-        opt(meta::META, R1125),
+        opt("isError", R1125).of(Flag),
+        opt(meta::META, R1125).of(Free),
     ],
 };

@@ -25,12 +25,55 @@ pub struct Field {
     pub required: Revisions,
     /// What lies below it, where rows say something about that.
     pub opens: Opens,
+    /// What its value has to be, where it opens nothing.
+    pub is: Is,
+    /// Whoever answers writes it, whatever a service says.
+    pub stamped: bool,
     /// Where its value has to be of a narrower form than elsewhere, and of which.
     pub narrow: Option<(Revisions, Form)>,
     /// The list of content beside it that says it in words, where a peer cannot be shown it and is told nothing else.
     pub said_in: Option<&'static str>,
     /// The field beside it whose value serves, where the peer's revision wants this one and the sender's has none.
     pub stand_in: Option<&'static str>,
+}
+
+/// What a value has to be, in every revision that has it. `null` is only [`Is::Anything`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Is {
+    /// Anything.
+    Anything,
+    /// A text.
+    Text,
+    /// A text that says all that there is: any other value says the same as its JSON.
+    Said,
+    /// A text by which others ask for it: a value of another type cannot be asked for.
+    Key,
+    /// An absolute URI, by which others ask for it.
+    Uri,
+    /// One of these texts.
+    Word(&'static [&'static str]),
+    /// `true` or `false`.
+    Flag,
+    /// A number.
+    Number,
+    /// A number from 0 to 1.
+    Share,
+    /// A whole number.
+    Whole,
+    /// A text or a whole number.
+    Id,
+    /// An object whose members are free.
+    Free,
+    /// An array of texts, at most so many.
+    Texts(usize),
+    /// An array of some of these texts.
+    Words(&'static [&'static str]),
+    /// A JSON Schema of objects.
+    Schema,
+    /// A JSON Schema.
+    AnySchema,
+    /// A JSON Schema of objects that have listed properties.
+    Form,
 }
 
 /// A form that some revisions ask of a value where others take any.
@@ -132,6 +175,8 @@ pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
         exists,
         required: Revisions::NONE,
         opens: Opens::Nothing,
+        is: Is::Anything,
+        stamped: false,
         narrow: None,
         said_in: None,
         stand_in: None,
@@ -144,6 +189,23 @@ pub(crate) const fn req(name: &'static str, exists: Revisions) -> Field {
 }
 
 impl Field {
+    /// The same field with what its value has to be.
+    pub(crate) const fn of(mut self, is: Is) -> Field {
+        self.is = is;
+        self
+    }
+
+    /// The same field, written by whoever answers.
+    pub(crate) const fn stamped(mut self) -> Field {
+        self.stamped = true;
+        self
+    }
+
+    /// Whether an object without it means nothing, in whichever revision it was written.
+    pub fn is_needed(&self) -> bool {
+        !self.stamped && self.required == self.exists && self.exists != Revisions::NONE
+    }
+
     /// The same field with something below it.
     pub(crate) const fn opens(mut self, opens: Opens) -> Field {
         self.opens = opens;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use spec::fields::{self, *};
-use spec::shape::{Field, Kind, Opens, Shape};
+use spec::shape::{Field, Is, Kind, Opens, Shape};
 use spec::{Revision, Revisions, meta};
 
 /// Where the values of a shape stand in the schema; a name without a definition in a revision is skipped.
@@ -333,6 +333,13 @@ impl<'a> Comparison<'a> {
                 if structured && !OPAQUE.contains(&(shape.name, field.name)) {
                     self.differ(path, "opens nothing, but the schema lists what is below it");
                 }
+                let due: BTreeSet<String> = alternatives.iter().flat_map(|s| self.types(s)).collect();
+                let told = types(field.is);
+                let narrowed =
+                    field.narrow.is_some_and(|(revisions, _)| revisions.contains(self.schema.revision));
+                if due != told && !narrowed && due != BTreeSet::from(["anything".to_owned()]) {
+                    self.differ(path, &format!("it is {due:?}, and the row says {told:?}"));
+                }
             }
             Opens::Object(shape) => self.shape(shape, self.schema.listed(&alternatives), path),
             Opens::List(shape) => self.shape(shape, self.schema.listed(&deeper("items")), path),
@@ -351,6 +358,33 @@ impl<'a> Comparison<'a> {
                 self.kinds(kinds, &single, path);
             }
         }
+    }
+
+    /// The types of JSON that a value may be of, and the values where they are listed.
+    fn types(&self, schema: &Value) -> BTreeSet<String> {
+        let words = match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
+            (Some(words), _) => words.iter().collect(),
+            (None, Some(word)) => vec![word],
+            (None, None) => Vec::new(),
+        };
+        if !words.is_empty() {
+            return words.iter().map(ToString::to_string).collect();
+        }
+        let types = match &schema["type"] {
+            Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+            Value::String(only) => vec![only.as_str()],
+            _ => vec!["anything"],
+        };
+        let of = |kind: &str| match kind {
+            "array" => {
+                let items = self.schema.alternatives(&schema["items"]);
+                items.iter().flat_map(|s| self.types(s)).map(|kind| format!("array of {kind}")).collect()
+            }
+            // The generator writes either of the two for numbers.
+            "integer" => vec!["number".to_owned()],
+            kind => vec![kind.to_owned()],
+        };
+        types.into_iter().flat_map(of).collect()
     }
 
     fn kinds(&mut self, kinds: &'static [Kind], blocks: &[&'a Value], path: &str) {
@@ -374,6 +408,22 @@ impl<'a> Comparison<'a> {
             }
         }
     }
+}
+
+/// The same of a row.
+fn types(is: Is) -> BTreeSet<String> {
+    let some: &[&str] = match is {
+        Is::Anything => &["anything"],
+        Is::Text | Is::Said | Is::Key | Is::Uri => &["string"],
+        Is::Word(words) => return words.iter().map(|word| format!("{word:?}")).collect(),
+        Is::Words(words) => return words.iter().map(|word| format!("array of {word:?}")).collect(),
+        Is::Flag => &["boolean"],
+        Is::Number | Is::Share | Is::Whole => &["number"],
+        Is::Id => &["string", "number"],
+        Is::Free | Is::Schema | Is::AnySchema | Is::Form => &["object"],
+        Is::Texts(_) => &["array of string"],
+    };
+    some.iter().map(|kind| (*kind).to_owned()).collect()
 }
 
 /// Every shape that the roots lead to in any revision.
@@ -494,33 +544,47 @@ fn every_message_is_a_root() {
 #[test]
 fn a_wrong_row_is_noticed() {
     const fn row(name: &'static str, exists: Revisions, required: Revisions, opens: Opens) -> Field {
-        Field { name, exists, required, opens, narrow: None, said_in: None, stand_in: None }
+        Field {
+            name,
+            exists,
+            required,
+            opens,
+            is: Is::Anything,
+            stamped: false,
+            narrow: None,
+            said_in: None,
+            stand_in: None,
+        }
+    }
+    const fn of(mut row: Field, is: Is) -> Field {
+        row.is = is;
+        row
     }
     const ALL: Revisions = Revisions::ALL;
     const NONE: Revisions = Revisions::NONE;
-    const URI: Field = row("uri", ALL, ALL, Opens::Nothing);
-    const NAME: Field = row("name", ALL, NONE, Opens::Nothing);
-    const META: Field = row(meta::META, Revisions::since(Revision::V2025_06_18), NONE, Opens::Nothing);
+    const URI: Field = of(row("uri", ALL, ALL, Opens::Nothing), Is::Uri);
+    const NAME: Field = of(row("name", ALL, NONE, Opens::Nothing), Is::Text);
+    const SINCE: Revisions = Revisions::since(Revision::V2025_06_18);
+    const META: Field = of(row(meta::META, SINCE, NONE, Opens::Nothing), Is::Free);
+    const ROLE: Field = of(row("role", ALL, ALL, Opens::Nothing), Is::Word(&["user", "assistant"]));
     static RIGHT: Shape = Shape { name: "Root", fields: &[URI, NAME, META] };
     static MISSING: Shape = Shape { name: "Root", fields: &[URI, META] };
     static EXTRA: Shape =
         Shape { name: "Root", fields: &[URI, NAME, META, row("extra", ALL, NONE, Opens::Nothing)] };
-    static TOO_LONG: Shape =
-        Shape { name: "Root", fields: &[URI, NAME, row(meta::META, ALL, NONE, Opens::Nothing)] };
-    static NOT_REQUIRED: Shape =
-        Shape { name: "Root", fields: &[row("uri", ALL, NONE, Opens::Nothing), NAME, META] };
-    static REQUIRED: Shape =
-        Shape { name: "Root", fields: &[URI, row("name", ALL, ALL, Opens::Nothing), META] };
-    static NOT_OPENED: Shape = Shape {
-        name: "PromptMessage",
-        fields: &[row("role", ALL, ALL, Opens::Nothing), row("content", ALL, ALL, Opens::Nothing)],
+    static TOO_LONG: Shape = Shape {
+        name: "Root",
+        fields: &[URI, NAME, of(row(meta::META, ALL, NONE, Opens::Nothing), Is::Free)],
     };
+    static NOT_REQUIRED: Shape =
+        Shape { name: "Root", fields: &[of(row("uri", ALL, NONE, Opens::Nothing), Is::Uri), NAME, META] };
+    static REQUIRED: Shape =
+        Shape { name: "Root", fields: &[URI, of(row("name", ALL, ALL, Opens::Nothing), Is::Text), META] };
+    static OF_ANOTHER_TYPE: Shape = Shape { name: "Root", fields: &[URI, of(NAME, Is::Flag), META] };
+    static NOT_OPENED: Shape =
+        Shape { name: "PromptMessage", fields: &[ROLE, row("content", ALL, ALL, Opens::Nothing)] };
     static WRONG_KINDS: Shape = Shape {
         name: "PromptMessage",
-        fields: &[
-            row("role", ALL, ALL, Opens::Nothing),
-            row("content", ALL, ALL, Opens::Content(fields::SAMPLING_CONTENT)),
-        ],
+        fields: &[ROLE, row("content", ALL, ALL, Opens::Content(fields::SAMPLING_CONTENT))],
     };
 
     let schemas = schemas();
@@ -538,6 +602,7 @@ fn a_wrong_row_is_noticed() {
     assert_eq!(differences(&TOO_LONG), 2);
     assert_eq!(differences(&NOT_REQUIRED), 5);
     assert_eq!(differences(&REQUIRED), 5);
-    assert_eq!(differences(&NOT_OPENED), 5);
+    assert_eq!(differences(&OF_ANOTHER_TYPE), 5);
+    assert!(differences(&NOT_OPENED) >= 5);
     assert!(differences(&WRONG_KINDS) >= 5);
 }

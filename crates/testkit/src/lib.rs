@@ -77,11 +77,7 @@ impl Program {
 
 fn prepared(command: &str, args: &[&str]) -> Command {
     let mut prepared = Command::new(command);
-    prepared
-        .args(args)
-        .env("HOME", "/nonexistent")
-        .env_remove("DATELINE_CONFIG")
-        .env_remove("XDG_CONFIG_HOME");
+    prepared.args(args).env("HOME", "/dev/null").env_remove("DATELINE_CONFIG").env_remove("XDG_CONFIG_HOME");
     prepared.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME");
     prepared
 }

@@ -1,6 +1,7 @@
 //! Accepts connections: as many as may be open at once, and until the process is to end.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,59 +11,94 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::GRACE;
+use crate::crowd::{Connections, Full, Seat};
 
-/// Connections that may be open at once; further ones wait.
-const CONNECTIONS: usize = 16_384;
 /// How long accepting pauses where there was no room for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How many clients are told at once that there is no room for them; further ones are told nothing.
+const TOLD: usize = 64;
+/// How often it is said in the log that connections were refused.
+const SAID: Duration = Duration::from_secs(10);
 
 /// Serves TCP connections, each by a future of its own, until `shutdown` is cancelled; then lets them end for a
-/// while.
-pub(crate) async fn tcp<F>(listener: TcpListener, shutdown: CancellationToken, serve: impl Fn(TcpStream) -> F)
-where
+/// while. One that there is no room for is told so by `refuse`.
+pub(crate) async fn tcp<F, R>(
+    listener: TcpListener,
+    shutdown: CancellationToken,
+    connections: Arc<Connections>,
+    serve: impl Fn(TcpStream, Arc<Seat>) -> F,
+    refuse: impl Fn(TcpStream, Full) -> R,
+) where
     F: Future<Output = ()> + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
 {
-    let accept = || async {
-        let (stream, _) = listener.accept().await?;
+    let accept = async move || {
+        let (stream, from) = listener.accept().await?;
         // A small answer must not wait for the acknowledgement of another.
         let _ = stream.set_nodelay(true);
-        Ok(stream)
+        Ok((stream, Some(from.ip())))
     };
-    run(accept, shutdown, serve).await;
+    run(accept, shutdown, connections, serve, refuse).await;
 }
 
 /// The same for a Unix socket.
-pub(crate) async fn unix<F>(
+pub(crate) async fn unix<F, R>(
     listener: UnixListener,
     shutdown: CancellationToken,
-    serve: impl Fn(UnixStream) -> F,
+    connections: Arc<Connections>,
+    serve: impl Fn(UnixStream, Arc<Seat>) -> F,
+    refuse: impl Fn(UnixStream, Full) -> R,
 ) where
     F: Future<Output = ()> + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
 {
-    run(|| async { listener.accept().await.map(|(stream, _)| stream) }, shutdown, serve).await;
+    let accept = async move || listener.accept().await.map(|(stream, _)| (stream, None));
+    run(accept, shutdown, connections, serve, refuse).await;
 }
 
-async fn run<S, A, F>(accept: impl Fn() -> A, shutdown: CancellationToken, serve: impl Fn(S) -> F)
-where
-    A: Future<Output = io::Result<S>>,
+async fn run<S, F, R>(
+    accept: impl AsyncFn() -> io::Result<(S, Option<IpAddr>)>,
+    shutdown: CancellationToken,
+    connections: Arc<Connections>,
+    serve: impl Fn(S, Arc<Seat>) -> F,
+    refuse: impl Fn(S, Full) -> R,
+) where
     F: Future<Output = ()> + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
+    let told = Arc::new(Semaphore::new(TOLD));
+    let mut said: Option<tokio::time::Instant> = None;
+    let mut open = JoinSet::new();
     loop {
-        let permit = Arc::clone(&room).acquire_owned().await;
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
             accepted = accept() => accepted,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            Some(_) = open.join_next(), if !open.is_empty() => continue,
         };
-        match accepted {
-            Ok(stream) => {
-                let serving = serve(stream);
-                connections.spawn(async move {
-                    let _permit = permit;
-                    serving.await;
+        match accepted.map(|(stream, from)| (stream, connections.enter(from))) {
+            Ok((stream, Ok(seat))) => {
+                let seat = Arc::new(seat);
+                let serving = serve(stream, Arc::clone(&seat));
+                open.spawn(async move {
+                    tokio::select! {
+                        () = serving => {}
+                        // Others need its place.
+                        () = seat.let_go().cancelled() => {}
+                    }
                 });
+            }
+            Ok((stream, Err(full))) => {
+                if said.is_none_or(|at| at.elapsed() > SAID) {
+                    said = Some(tokio::time::Instant::now());
+                    tracing::warn!("connections are refused: {full}");
+                }
+                if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                    let refusing = refuse(stream, full);
+                    open.spawn(async move {
+                        refusing.await;
+                        drop(permit);
+                    });
+                }
             }
             Err(error) => {
                 // Out of files, or a client that left while it was let in: the next one may do.
@@ -71,6 +107,8 @@ where
             }
         }
     }
-    let rest = async { while connections.join_next().await.is_some() {} };
+    // The socket closes with what has it: who comes from now on is refused, and not left waiting.
+    drop(accept);
+    let rest = async { while open.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(GRACE, rest).await;
 }

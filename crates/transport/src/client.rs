@@ -1,10 +1,15 @@
 //! Connections to servers of any revision: each is a [`Service`], whatever it speaks.
 
+mod body;
 mod guard;
 mod http;
+mod output;
+mod owed;
 mod pipe;
+mod post;
 mod posted;
 mod process;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +20,8 @@ use futures_util::StreamExt as _;
 use proto::upstream::{CallKey, Edge, Introduction, Outgoing, Output};
 use proto::wire::Message;
 use proto::{
-    Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Listening, Mirror, Object, Peer,
-    Principal, Raw, Rejection, Request, Service, Watchers, wire,
+    Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Heard, Listening, Mirror, Object,
+    Peer, Principal, Raw, Rejection, Request, Service, Watchers, wire,
 };
 use spec::{Disconnect, Era, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -91,6 +96,8 @@ struct Shared {
     state: Mutex<State>,
     link: Link,
     settings: Settings,
+    /// What the server is owed without anybody waiting for it.
+    owed: owed::Owed,
     /// Who listens to what a legacy server tells everybody.
     watchers: Watchers,
     /// Cancelled when the server is gone or is to go.
@@ -115,8 +122,17 @@ struct State {
     next: CallKey,
     /// Why the server is gone, once it is.
     gone: Option<Gone>,
-    /// The annotated parameters of tools, as far as they were listed.
-    mirrors: HashMap<String, Arc<[Mirror]>>,
+    /// What is known of tools, as far as they were listed.
+    tools: HashMap<String, Tool>,
+}
+
+/// What of a tool's definition concerns a call of it.
+#[derive(Clone)]
+struct Tool {
+    /// The annotated parameters.
+    mirrors: Arc<[Mirror]>,
+    /// A call may be carried out twice: its server says that it only reads, or does the same again.
+    repeatable: bool,
 }
 
 struct Gone {
@@ -145,7 +161,7 @@ enum Waiting {
 }
 
 struct Listen {
-    acknowledged: Option<oneshot::Sender<Filter>>,
+    acknowledged: Option<oneshot::Sender<Result<Filter, Rejection>>>,
     changes: async_channel::Sender<Change>,
     /// Reads the listen's own response.
     reading: Option<AbortHandle>,
@@ -190,16 +206,20 @@ impl Client {
             held: HashMap::new(),
             next: FIRST,
             gone: None,
-            mirrors: HashMap::new(),
+            tools: HashMap::new(),
         };
-        Client(Arc::new(Shared {
+        let (owed, due) = owed::owed();
+        let client = Client(Arc::new(Shared {
             description: Arc::new(found.description),
             state: Mutex::new(state),
             link,
             settings,
+            owed,
             watchers: Watchers::default(),
-            gone,
-        }))
+            gone: gone.clone(),
+        }));
+        tokio::spawn(owed::pay(due, Arc::downgrade(&client.0), gone));
+        client
     }
 
     /// The revision that is spoken.
@@ -251,6 +271,9 @@ impl Client {
     }
 }
 
+/// How long a server may take to begin to tell of changes. A server is there before it does, and whoever starts it waits.
+const ACKNOWLEDGE: Duration = Duration::from_secs(10);
+
 /// The first key of a call; smaller ones are the handshake's.
 const FIRST: CallKey = 16;
 
@@ -281,6 +304,22 @@ impl Shared {
         self.gone.cancel();
     }
 
+    /// Takes in what the server said; gives what is to be sent in turn.
+    fn take_in(&self, heard: Heard, on: Option<CallKey>) -> Vec<Bytes> {
+        match heard {
+            Heard::Message(message) => self.receive(message, on),
+            Heard::Broken { answers, why } => {
+                if let Some(Stderr(told)) = &self.settings.stderr {
+                    told(&format!("dateline: a message of the server cannot be read: {why}"));
+                }
+                let mut state = self.lock();
+                let outputs = answers.map(|key| state.edge.broken(key, &why)).unwrap_or_default();
+                self.dispatch(&mut state, outputs)
+            }
+            Heard::Rubbish => Vec::new(),
+        }
+    }
+
     /// Takes in a message; gives what is to be sent in turn.
     fn receive(&self, message: Message, on: Option<CallKey>) -> Vec<Bytes> {
         let mut state = self.lock();
@@ -304,10 +343,15 @@ impl Shared {
                 Output::Answered(key, answer) => state.answered(key, answer),
                 Output::Listening(key, filter) => {
                     if let Some(waiting) = state.listens.get_mut(&key).and_then(|l| l.acknowledged.take()) {
-                        let _ = waiting.send(filter);
+                        let _ = waiting.send(Ok(filter));
                     }
                 }
-                Output::Ended(key) => drop(state.listens.remove(&key)),
+                Output::Ended(key, why) => {
+                    let waiting = state.listens.remove(&key).and_then(|mut l| l.acknowledged.take());
+                    if let (Some(waiting), Some(why)) = (waiting, why) {
+                        let _ = waiting.send(Err(why));
+                    }
+                }
                 Output::Changed(Some(key), change) => {
                     let full = state.listens.get(&key).is_some_and(|l| l.changes.try_send(change).is_err());
                     if full {
@@ -387,30 +431,22 @@ impl Shared {
                 Link::Pipe { out, .. } => {
                     out.send(message).await.map_err(|_| Rejection::Gone(self.why_gone().to_string()))?;
                 }
-                Link::Http(link) => link.tell(message).await.map_err(|error| match error {
-                    // It takes nothing any more, and what these messages go before was not sent.
-                    TransportError::Closed(_) | TransportError::Reach { .. } => {
-                        self.end(error.told(), &format!(": {error}"));
-                        Rejection::Gone(error.told().into())
-                    }
-                    error => {
-                        tracing::warn!(%error, "a message could not be sent to a server");
-                        Rejection::Internal(error.told().into())
-                    }
-                })?,
+                Link::Http(link) => {
+                    link.tell(message, &self.settings).await.map_err(|error| match error {
+                        // It takes nothing any more, and what these messages go before was not sent.
+                        TransportError::Closed(_) | TransportError::Reach { .. } => {
+                            self.end(error.told(), &format!(": {error}"));
+                            Rejection::Gone(error.told().into())
+                        }
+                        error => {
+                            tracing::warn!(%error, "a message could not be sent to a server");
+                            Rejection::Internal(error.told().into())
+                        }
+                    })?
+                }
             }
         }
         Ok(())
-    }
-
-    /// The same from where nothing can be awaited.
-    fn send_later(self: &Arc<Self>, messages: Vec<Bytes>) {
-        let shared = Arc::clone(self);
-        if !messages.is_empty()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(async move { shared.send(messages).await });
-        }
     }
 
     fn why_gone(&self) -> Rejection {
@@ -443,21 +479,27 @@ impl Shared {
             }
         };
         let under = Under::new(self, key);
-        match (&self.link, outgoing) {
-            (Link::Pipe { .. }, Some(Outgoing { mut before, message, .. })) => {
-                before.push(message);
-                self.send(before).await?;
+        let limit = self.settings.connect.min(ACKNOWLEDGE);
+        let begun = async {
+            match (&self.link, outgoing) {
+                (Link::Pipe { .. }, Some(Outgoing { mut before, message, .. })) => {
+                    before.push(message);
+                    self.send(before).await?;
+                }
+                (Link::Http(_), outgoing) => http::listen(self, key, outgoing).await?,
+                (Link::Pipe { .. }, None) => {}
             }
-            (Link::Http(_), outgoing) => http::listen(self, key, outgoing).await?,
-            (Link::Pipe { .. }, None) => {}
-        }
-        let honoured = match acknowledged {
-            None => filter,
-            Some(acknowledged) => match tokio::time::timeout(self.settings.connect, acknowledged).await {
-                Ok(Ok(honoured)) => honoured,
-                _ => return Err(Rejection::Internal("the server did not acknowledge a listen".into())),
-            },
+            match acknowledged {
+                None => Ok(filter),
+                Some(acknowledged) => acknowledged.await.unwrap_or_else(|_| {
+                    Err(Rejection::Internal("the server ended a listen without acknowledging it".into()))
+                }),
+            }
         };
+        let honoured = tokio::time::timeout(limit, begun).await.unwrap_or_else(|_| {
+            let why = format!("the server did not acknowledge a listen within {} s", limit.as_secs());
+            Err(Rejection::Internal(why))
+        })?;
         // Dropping the stream drops the guard, which gives the listen up.
         let changes = changes.map(move |change| {
             let _ = &under;
@@ -536,7 +578,7 @@ impl Drop for Under {
         match &self.shared.link {
             // There the end of the stream says it.
             Link::Http(_) if self.shared.lock().edge.rules().disconnect == Disconnect::Cancels => {}
-            _ => self.shared.send_later(messages),
+            _ => self.shared.owed.add_now(messages),
         }
     }
 }
@@ -618,6 +660,10 @@ impl Service for Client {
     }
 
     fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
-        self.0.lock().mirrors.get(tool).cloned().unwrap_or_else(|| Arc::new([]))
+        self.0
+            .lock()
+            .tools
+            .get(tool)
+            .map_or_else(|| Arc::new([]) as Arc<[Mirror]>, |tool| Arc::clone(&tool.mirrors))
     }
 }

@@ -38,6 +38,14 @@ pub enum TransportError {
         /// Why.
         why: String,
     },
+    /// A request that may have arrived, and got no answer.
+    #[error("{} closed the connection before it answered: {why}", shown(.url))]
+    Lost {
+        /// The URL.
+        url: String,
+        /// Why.
+        why: String,
+    },
     /// The other end closed the connection.
     #[error("the server closed the connection{0}")]
     Closed(String),
@@ -48,6 +56,10 @@ pub enum TransportError {
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
 }
+
+/// What is said of a request that may have been carried out.
+const LOST: &str =
+    "the server closed the connection before it answered: whether it did what it was asked to is not known";
 
 /// A URL as it may stand in a log: without user, password and query, in which keys are kept.
 pub fn shown(url: &str) -> String {
@@ -66,6 +78,7 @@ impl TransportError {
             TransportError::Listen { .. } => "the address cannot be listened on",
             TransportError::Start { .. } => "the server cannot be started",
             TransportError::Url { .. } | TransportError::Reach { .. } => "the server cannot be reached",
+            TransportError::Lost { .. } => LOST,
             TransportError::Closed(_) => "the server closed the connection",
             TransportError::Protocol(_) => "the server does not answer as it should",
             TransportError::Timeout(_) => "the server does not answer",

@@ -6,10 +6,15 @@
 
 mod accept;
 pub mod client;
+mod crowd;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 mod line;
 mod pipe;
+mod queue;
 mod socket;
 mod sse;
 pub mod unix;
@@ -24,3 +29,11 @@ pub use tokio_util::sync::CancellationToken;
 const BACKLOG: usize = 256;
 /// How long a running call may go on once the process is asked to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a client may read nothing of what waits for it before its connection is let go.
+const STALL: std::time::Duration = std::time::Duration::from_secs(60);
+/// Connections that an endpoint has at once where nothing else is said.
+const CONNECTIONS: usize = 16_384;
+/// Bytes of messages on their way in that an endpoint holds where nothing else is said: sixteen of the longest.
+const ARRIVING: usize = 256 << 20;
+/// The part of each limit that one address may use up, in percent, where nothing else is said.
+const SHARE: u8 = 25;

@@ -3,17 +3,24 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use proto::Glance;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::crowd::{Charge, Holding};
+
+/// What is read at once. A buffer of this length counts for nothing, and is all that is kept between two lines.
+const READ: usize = 8 * 1024;
 
 /// What a line is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line that is not empty, without its end.
     Message(Bytes),
-    /// A line over the limit; it was skipped.
-    TooLong,
+    /// A line over the limit; it was skipped, and this is what was seen of it.
+    TooLong(Box<Glance>),
 }
 
 /// Reads lines of bounded length.
@@ -24,16 +31,49 @@ pub struct Lines<R> {
     /// How much of the buffer holds no line end.
     searched: usize,
     limit: usize,
+    /// A line over the limit is under way.
     skipping: bool,
+    /// What is known of it, while it is not told yet.
+    glance: Option<Box<Glance>>,
+    /// How much of it was skipped.
+    skipped: usize,
     begun: bool,
+    whole: bool,
+    /// On whose account the buffer is, and for how much of it.
+    counted: Option<(Arc<Holding>, Option<Charge>)>,
 }
+
+/// How many times the limit is read of a line that is skipped until it says which call it answers.
+const PATIENCE: usize = 4;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `limit` bytes.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
-        Lines { reader, buffer: BytesMut::new(), searched: 0, limit, skipping: false, begun: false }
+        Lines {
+            reader,
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            skipping: false,
+            glance: None,
+            skipped: 0,
+            begun: false,
+            whole: false,
+            counted: None,
+        }
+    }
+
+    /// The same with the white space of each line, and with empty lines.
+    pub(crate) fn whole(reader: R, limit: usize) -> Lines<R> {
+        Lines { whole: true, ..Lines::new(reader, limit) }
+    }
+
+    /// The same, with what is held of a line on this account.
+    #[must_use]
+    pub(crate) fn counted(self, holding: Arc<Holding>) -> Lines<R> {
+        Lines { counted: Some((holding, None)), ..self }
     }
 
     /// The next line; `None` at the end. Dropping the future loses nothing.
@@ -43,43 +83,67 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.buffered() {
-                return Ok(Some(line));
+                let charge = self.counted.as_mut().and_then(|(_, charge)| charge.take());
+                if matches!(&line, Line::Message(line) if line.len() > READ) {
+                    // The room of a long line is given back with it.
+                    self.buffer = BytesMut::from(&self.buffer[..]);
+                }
+                return Ok(Some(match (line, charge) {
+                    (Line::Message(line), Some(charge)) => Line::Message(charge.hold(line)),
+                    (line, _) => line,
+                }));
             }
-            self.buffer.reserve(8 * 1024);
+            self.count().await?;
+            self.buffer.reserve(READ);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                if let Some(seen) = self.glance.take() {
+                    return Ok(Some(Line::TooLong(seen)));
+                }
                 // Half a line at the end is what the peer meant to say.
                 let rest = self.buffer.split().freeze();
                 self.searched = 0;
-                let whole = !std::mem::take(&mut self.skipping);
+                let whole = !std::mem::take(&mut self.skipping) && !rest.is_empty();
                 return Ok(self.trimmed(rest).filter(|_| whole).map(Line::Message));
             }
         }
+    }
+
+    /// Has what the buffer holds counted.
+    async fn count(&mut self) -> io::Result<()> {
+        let Some((holding, charge)) = &mut self.counted else { return Ok(()) };
+        let counted = charge.as_ref().map_or(0, Charge::bytes);
+        if self.buffer.len() <= counted.max(READ) {
+            return Ok(());
+        }
+        // As the buffer grows: by its own length.
+        let held = (2 * self.buffer.len()).min(self.limit + READ).max(self.buffer.len());
+        let more = holding.take(held - counted).await;
+        let more = more.map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full.to_string()))?;
+        match charge {
+            Some(charge) => charge.join(more),
+            None => *charge = Some(more),
+        }
+        Ok(())
     }
 
     fn buffered(&mut self) -> Option<Line> {
         loop {
             let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                if self.searched > self.limit && !self.skipping {
-                    self.skipping = true;
-                    self.buffer.clear();
-                    self.searched = 0;
-                    return Some(Line::TooLong);
-                }
-                if self.skipping {
-                    self.buffer.clear();
-                    self.searched = 0;
-                }
-                return None;
+                return (self.skipping || self.searched > self.limit).then(|| self.skip()).flatten();
             };
             let line = self.buffer.split_to(self.searched + at + 1).freeze();
             self.searched = 0;
+            let line = line.slice(..line.len() - 1);
             if std::mem::take(&mut self.skipping) {
+                if let Some(mut seen) = self.glance.take() {
+                    seen.feed(&line);
+                    return Some(Line::TooLong(seen));
+                }
                 continue;
             }
-            let line = line.slice(..line.len() - 1);
             if line.len() > self.limit {
-                return Some(Line::TooLong);
+                return Some(Line::TooLong(Box::new(Glance::of(&line))));
             }
             if let Some(line) = self.trimmed(line) {
                 return Some(Line::Message(line));
@@ -87,11 +151,33 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
+    /// Lets go of what is buffered of a line over the limit, which is told once it is known what it is about.
+    fn skip(&mut self) -> Option<Line> {
+        if !std::mem::replace(&mut self.skipping, true) {
+            self.glance = Some(Box::default());
+            self.skipped = 0;
+        }
+        if let Some(seen) = &mut self.glance {
+            seen.feed(&self.buffer);
+        }
+        self.skipped += self.buffer.len();
+        // A buffer that grew to the limit is not kept for lines that are short.
+        self.buffer = BytesMut::new();
+        self.searched = 0;
+        let waits = self.glance.as_ref().is_some_and(|seen| seen.is_open())
+            && self.skipped < PATIENCE.saturating_mul(self.limit);
+        if waits { None } else { self.glance.take().map(Line::TooLong) }
+    }
+
     /// Without white space around it, and without a byte order mark before the first one.
     fn trimmed(&mut self, line: Bytes) -> Option<Bytes> {
         let start =
             if std::mem::replace(&mut self.begun, true) || !line.starts_with(BOM) { 0 } else { BOM.len() };
         let line = line.slice(start..);
+        if self.whole {
+            let end = line.strip_suffix(b"\r").unwrap_or(&line).len();
+            return Some(line.slice(..end));
+        }
         let text = line.trim_ascii();
         (!text.is_empty()).then(|| line.slice_ref(text))
     }
@@ -123,7 +209,24 @@ mod tests {
     #[tokio::test]
     async fn a_line_over_the_limit_is_skipped_and_the_next_one_is_read() {
         let long = [b"x".repeat(50_000), b"\nnext\n".to_vec(), b"y".repeat(50_000)].concat();
-        assert_eq!(lines(&long, 10).await, [Line::TooLong, message("next"), Line::TooLong]);
-        assert_eq!(lines(b"12345678901\n1234567890\n", 10).await, [Line::TooLong, message("1234567890")]);
+        let over = || Line::TooLong(Box::default());
+        assert_eq!(lines(&long, 10).await, [over(), message("next"), over()]);
+        assert_eq!(lines(b"12345678901\n1234567890\n", 10).await, [over(), message("1234567890")]);
+    }
+
+    #[tokio::test]
+    async fn of_a_line_over_the_limit_the_call_that_it_answers_is_known_wherever_its_id_stands() {
+        let filler = "x".repeat(20_000);
+        let first = format!("{{\"id\":16,\"result\":\"{filler}\"}}\n{{}}\n");
+        let last = format!("{{\"result\":\"{filler}\",\"id\":16}}\n{{}}\n");
+        let cut = format!("{{\"result\":\"{filler}\",\"id\":16}}");
+        for (text, limit) in [(&first, 10), (&last, 10_000), (&cut, 19_000), (&last, 20_010)] {
+            let read = lines(text.as_bytes(), limit).await;
+            assert!(matches!(&read[0], Line::TooLong(seen) if seen.answers() == Some(16)), "{limit}");
+            assert_eq!(read.get(1), text.ends_with("{}\n").then(|| message("{}")).as_ref());
+        }
+        // What never says it is not waited for without an end.
+        let endless = lines(format!("{{\"result\":\"{filler}").as_bytes(), 10).await;
+        assert!(matches!(&endless[..], [Line::TooLong(seen)] if seen.answers().is_none()));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
@@ -14,12 +15,20 @@ use proto::wire::{Message, Unreadable};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
 use spec::Rules;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::StreamMap;
 use tokio_util::sync::CancellationToken;
 
+use crate::crowd::{Budget, Seat};
 use crate::line::{Line, Lines};
-use crate::{BACKLOG, GRACE};
+use crate::queue::{self, queue};
+use crate::{BACKLOG, GRACE, STALL};
+
+/// How long calls may go on whose client has ended its input. A client that launches its servers takes a few seconds
+/// before it kills one that does not end.
+const OWED: Duration = Duration::from_secs(5);
+/// How long they may still go on once the process is asked to end, too.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Serves standard input and output until the input ends or `shutdown` is cancelled.
 ///
@@ -44,13 +53,20 @@ struct Driver {
     handles: HashMap<CallKey, AbortHandle>,
     changes: StreamMap<CallKey, BoxStream<Option<Change>>>,
     events: (async_channel::Sender<(CallKey, Event)>, async_channel::Receiver<(CallKey, Event)>),
-    out: mpsc::Sender<Bytes>,
+    out: queue::Sender,
+    shutdown: CancellationToken,
+    /// The process is asked to end.
+    closing: bool,
+    /// The client has ended its input.
+    over: bool,
+    /// Until when what is owed may go on.
+    deadline: Option<Instant>,
 }
 
 /// Serves a pair of byte streams. All calls of the pipe are polled by this one future: no task is spawned for a
 /// message, and dropping the future ends everything.
 ///
-/// When the input ends, calls that have their answer are still answered, the others are cancelled.
+/// When the input ends, what was asked is still answered for some seconds; then the rest is cancelled.
 ///
 /// # Errors
 /// When reading or writing fails.
@@ -60,8 +76,9 @@ pub async fn serve_pipe(
     served: Arc<Served>,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let lines = LineSource::new(reader, served.limits);
-    joined(lines, writer, served, Principal::local(), shutdown).await
+    let lines = LineSource::new(Lines::new(reader, served.limits.message), served.limits);
+    // Its one client costs itself only, and may be stopped for as long as it likes.
+    joined(lines, writer, None, served, Principal::local(), shutdown).await
 }
 
 /// The same for a connection that anybody may have opened: it is closed where its first line is no message.
@@ -74,21 +91,31 @@ pub(crate) async fn serve_connection(
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
+    (seat, arriving): (Arc<Seat>, Arc<Budget>),
 ) -> io::Result<()> {
-    let lines = LineSource { opening: true, ..LineSource::new(reader, served.limits) };
-    joined(lines, writer, served, principal, shutdown).await
+    let holding = arriving.holding(seat.who(), seat.let_go().clone());
+    let lines = Lines::new(reader, served.limits.message).counted(holding);
+    let lines = LineSource { opening: Some(seat), ..LineSource::new(lines, served.limits) };
+    joined(lines, writer, Some(STALL), served, principal, shutdown).await
 }
 
 async fn joined(
     lines: impl Source,
     writer: impl AsyncWrite + Unpin,
+    stall: Option<Duration>,
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let (out, queue) = mpsc::channel(BACKLOG);
-    let (read, written) = tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue));
-    read.and(written)
+    let (out, queue) = queue();
+    let stopped = shutdown.clone();
+    let served =
+        async { tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue, stall)) };
+    tokio::select! {
+        (read, written) = served => read.and(written),
+        // A client that reads nothing does not keep the process.
+        () = async { stopped.cancelled().await; tokio::time::sleep(GRACE + LAST).await } => Ok(()),
+    }
 }
 
 /// Answers the messages of a source into a queue, until the source ends or nobody takes from the queue.
@@ -97,7 +124,7 @@ async fn joined(
 /// When reading fails.
 pub(crate) async fn drive(
     source: impl Source,
-    out: mpsc::Sender<Bytes>,
+    out: queue::Sender,
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
@@ -110,8 +137,12 @@ pub(crate) async fn drive(
         events: async_channel::bounded(BACKLOG),
         served,
         out,
+        shutdown,
+        closing: false,
+        over: false,
+        deadline: None,
     };
-    driver.run(source, shutdown).await
+    driver.run(source).await
 }
 
 /// What a source gives.
@@ -135,14 +166,14 @@ pub(crate) trait Source {
 struct LineSource<R> {
     lines: Lines<R>,
     limits: wire::Limits,
-    /// Nothing but messages may come first.
-    opening: bool,
+    /// Nothing but messages may come first; the connection counts as one that works from then on.
+    opening: Option<Arc<Seat>>,
     over: bool,
 }
 
 impl<R: AsyncRead + Unpin> LineSource<R> {
-    fn new(reader: R, limits: wire::Limits) -> LineSource<R> {
-        LineSource { lines: Lines::new(reader, limits.message), limits, opening: false, over: false }
+    fn new(lines: Lines<R>, limits: wire::Limits) -> LineSource<R> {
+        LineSource { lines, limits, opening: None, over: false }
     }
 }
 
@@ -153,46 +184,67 @@ impl<R: AsyncRead + Unpin + Send> Source for LineSource<R> {
         }
         let incoming = match self.lines.next().await? {
             None => return Ok(None),
-            Some(Line::TooLong) => Incoming::TooLong,
+            Some(Line::TooLong(_)) => Incoming::TooLong,
             Some(Line::Message(bytes)) => Incoming::Read(wire::read(bytes, &self.limits)),
         };
-        self.over = std::mem::take(&mut self.opening) && !matches!(incoming, Incoming::Read(Ok(_)));
+        if let Some(seat) = self.opening.take() {
+            seat.works();
+            self.over = !matches!(incoming, Incoming::Read(Ok(_)));
+        }
         Ok(Some(incoming))
     }
 }
 
-/// Writes queued messages, a line each, and flushes when there are no more.
-async fn write(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Bytes>) -> io::Result<()> {
+/// Writes queued messages, a line each, and flushes when there are no more. A reader that takes nothing for so long is
+/// let go.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut queue: queue::Receiver,
+    stall: Option<Duration>,
+) -> io::Result<()> {
     while let Some(first) = queue.recv().await {
         let mut next = Some(first);
         while let Some(message) = next {
             let mut line = Vec::with_capacity(message.len() + 1);
             line.extend_from_slice(&wire::one_line(message));
             line.push(b'\n');
-            writer.write_all(&line).await?;
-            next = queue.try_recv().ok();
+            let mut rest = &line[..];
+            while !rest.is_empty() {
+                let taken = within(stall, writer.write(rest)).await?;
+                if taken == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                rest = &rest[taken..];
+            }
+            next = queue.try_recv();
         }
         writer.flush().await?;
     }
     Ok(())
 }
 
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let Some(limit) = limit else { return work.await };
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        let why = format!("it read nothing for {} s of what waited for it", limit.as_secs());
+        tracing::warn!("a client on a socket is let go: {why}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
+}
+
 impl Driver {
-    async fn run(mut self, mut source: impl Source, shutdown: CancellationToken) -> io::Result<()> {
-        let mut deadline = None;
+    async fn run(mut self, mut source: impl Source) -> io::Result<()> {
         loop {
-            if deadline.is_some() && self.pipe.in_flight() == 0 {
+            if self.over || self.closing {
+                self.end_listens().await;
+            }
+            // Who has ended its input answers no question.
+            if self.over && self.pipe.owed() == 0 || self.closing && self.pipe.in_flight() == 0 {
                 break;
             }
             tokio::select! {
                 biased;
-                () = shutdown.cancelled(), if deadline.is_none() => {
-                    deadline = Some(tokio::time::Instant::now() + GRACE);
-                    for key in self.pipe.listens() {
-                        let outputs = self.pipe.ended(key, Ending::Closing);
-                        self.apply(outputs).await;
-                    }
-                }
+                () = self.shutdown.cancelled(), if !self.closing => self.close(),
                 Ok((key, event)) = self.events.1.recv() => {
                     let outputs = self.pipe.event(key, event);
                     self.apply(outputs).await;
@@ -205,8 +257,11 @@ impl Driver {
                     };
                     self.apply(outputs).await;
                 }
-                incoming = source.next() => match incoming? {
-                    None => break,
+                incoming = source.next(), if !self.over => match incoming? {
+                    None => {
+                        self.over = true;
+                        self.deadline = Some(self.deadline.unwrap_or(Instant::now() + OWED));
+                    }
                     Some(Incoming::TooLong) => {
                         let output = self.pipe.too_long();
                         self.apply(vec![output]).await;
@@ -219,7 +274,7 @@ impl Driver {
                         self.apply(outputs).await;
                     }
                 },
-                () = until(deadline), if deadline.is_some() => break,
+                () = until(self.deadline), if self.deadline.is_some() => break,
                 () = self.out.closed() => break,
             }
         }
@@ -227,13 +282,38 @@ impl Driver {
         while let Some(Some(done)) = self.work.next().now_or_never() {
             self.done(done).await;
         }
+        self.end_listens().await;
+        let outputs = self.pipe.abandoned();
+        self.apply(outputs).await;
+        Ok(())
+    }
+
+    /// The process is asked to end.
+    fn close(&mut self) {
+        self.closing = true;
+        let most = Instant::now() + if self.over { LAST } else { GRACE };
+        self.deadline = Some(self.deadline.map_or(most, |deadline| deadline.min(most)));
+    }
+
+    async fn end_listens(&mut self) {
         for key in self.pipe.listens() {
             let outputs = self.pipe.ended(key, Ending::Closing);
             self.apply(outputs).await;
         }
-        let outputs = self.pipe.abandoned();
-        self.apply(outputs).await;
-        Ok(())
+    }
+
+    /// Gives a message to who reads. While there is no room for it, nothing more is read or worked on, but for so long
+    /// only as the process may still take.
+    async fn say(&mut self, message: Bytes) {
+        loop {
+            tokio::select! {
+                biased;
+                // It fails when nobody reads any more, which ends the loop.
+                _ = self.out.send(message.clone()) => return,
+                () = self.shutdown.cancelled(), if !self.closing => self.close(),
+                () = until(self.deadline), if self.deadline.is_some() => return,
+            }
+        }
     }
 
     async fn done(&mut self, done: Result<(CallKey, Done), Aborted>) {
@@ -259,10 +339,7 @@ impl Driver {
     async fn apply(&mut self, outputs: Vec<Output>) {
         for output in outputs {
             match output {
-                Output::Reply(bytes) | Output::Send(_, bytes) | Output::Push(bytes) => {
-                    // It fails when nobody reads any more, which ends the loop.
-                    let _ = self.out.send(bytes).await;
-                }
+                Output::Reply(bytes) | Output::Send(_, bytes) | Output::Push(bytes) => self.say(bytes).await,
                 Output::Start(key, mut request) => {
                     request.events = EventSink::new(key, self.events.0.clone());
                     let served = Arc::clone(&self.served);
@@ -300,7 +377,7 @@ impl Driver {
     }
 }
 
-async fn until(deadline: Option<tokio::time::Instant>) {
+async fn until(deadline: Option<Instant>) {
     if let Some(deadline) = deadline {
         tokio::time::sleep_until(deadline).await;
     }

@@ -7,31 +7,52 @@ use std::sync::Arc;
 use proto::Principal;
 use proto::edge::Served;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::accept;
+use crate::crowd::{Budget, Connections, Seat, Share, shared_by_default};
 use crate::pipe::serve_connection;
+use crate::{ARRIVING, CONNECTIONS, SHARE, accept};
+
+/// What the clients of one socket hold together.
+struct Crowd {
+    connections: Arc<Connections>,
+    arriving: Arc<Budget>,
+}
+
+impl Crowd {
+    fn new() -> Crowd {
+        let share = |all, what| Share { all, each: all / 100 * usize::from(SHARE), what };
+        Crowd {
+            connections: Connections::new(share(CONNECTIONS, "connections"), shared_by_default()),
+            arriving: Budget::new(share(ARRIVING, "bytes of messages that are on their way in")),
+        }
+    }
+}
 
 /// Serves each connection to a TCP address as a pipe of its own, until `shutdown` is cancelled. A connection whose
 /// first line is no message is closed: browsers can be made to send HTTP anywhere.
 pub async fn serve_tcp(listener: TcpListener, served: Arc<Served>, shutdown: CancellationToken) {
-    let token = shutdown.clone();
-    accept::tcp(listener, shutdown, move |stream| {
+    let (token, crowd) = (shutdown.clone(), Crowd::new());
+    let connections = Arc::clone(&crowd.connections);
+    let serve = move |stream: TcpStream, seat| {
         let (reader, writer) = stream.into_split();
-        one(reader, writer, Arc::clone(&served), Principal::anonymous(), token.clone())
-    })
-    .await;
+        let crowd = (seat, Arc::clone(&crowd.arriving));
+        one(reader, writer, Arc::clone(&served), Principal::anonymous(), token.clone(), crowd)
+    };
+    accept::tcp(listener, shutdown, connections, serve, |_, _| async {}).await;
 }
 
 /// The same for a Unix socket, which only its owner can reach where the file's mode says so.
 pub async fn serve_unix_lines(listener: UnixListener, served: Arc<Served>, shutdown: CancellationToken) {
-    let token = shutdown.clone();
-    accept::unix(listener, shutdown, move |stream| {
+    let (token, crowd) = (shutdown.clone(), Crowd::new());
+    let connections = Arc::clone(&crowd.connections);
+    let serve = move |stream: UnixStream, seat| {
         let (reader, writer) = stream.into_split();
-        one(reader, writer, Arc::clone(&served), Principal::local(), token.clone())
-    })
-    .await;
+        let crowd = (seat, Arc::clone(&crowd.arriving));
+        one(reader, writer, Arc::clone(&served), Principal::local(), token.clone(), crowd)
+    };
+    accept::unix(listener, shutdown, connections, serve, |_, _| async {}).await;
 }
 
 async fn one(
@@ -40,8 +61,9 @@ async fn one(
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
+    crowd: (Arc<Seat>, Arc<Budget>),
 ) {
-    if let Err(error) = serve_connection(reader, writer, served, principal, shutdown).await {
+    if let Err(error) = serve_connection(reader, writer, served, principal, shutdown, crowd).await {
         tracing::debug!(%error, "a connection broke off");
     }
 }

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use proto::wire;
+use bytes::Bytes;
+use proto::{Glance, wire};
 
 /// A comment that keeps a quiet stream from being taken for dead.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
@@ -56,10 +56,20 @@ pub(crate) struct Event {
     pub(crate) data: Bytes,
 }
 
-/// Takes events out of bytes as they arrive. What it holds back is bounded.
+/// What was taken out of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// An event.
+    Event(Event),
+    /// An event over the limit was skipped; this is what was seen of its data.
+    TooLong(Glance),
+}
+
+/// Takes events out of bytes as they arrive, each byte once. What it holds back is bounded.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    buffer: BytesMut,
+    /// The line that is under way.
+    line: Vec<u8>,
     data: Vec<u8>,
     kind: String,
     id: Option<String>,
@@ -67,22 +77,35 @@ pub(crate) struct Reader {
     begun: bool,
     retry: Option<Duration>,
     limit: usize,
+    /// What was seen of an event that is skipped.
+    over: Option<Glance>,
+    /// A line that is skipped is data, or not known yet.
+    skipping: bool,
+    /// The last line ended with CR: an LF that follows belongs to it.
+    returned: bool,
+    /// Bytes were read that may be a byte order mark.
+    opened: bool,
 }
 
-/// An event was longer than the limit.
-#[derive(Debug)]
-pub(crate) struct TooLong;
+/// How many bytes the name of a field that counts, with its colon and space, has at most.
+const NAME: usize = 8;
+/// How long the kind or id of an event may be, in bytes: ids go into a header.
+const SHORT: usize = 8 * 1024;
 
 impl Reader {
     pub(crate) fn new(limit: usize) -> Reader {
         Reader {
-            buffer: BytesMut::new(),
+            line: Vec::new(),
             data: Vec::new(),
             kind: String::new(),
             id: None,
             begun: false,
             retry: None,
             limit,
+            over: None,
+            skipping: false,
+            returned: false,
+            opened: false,
         }
     }
 
@@ -92,50 +115,107 @@ impl Reader {
     }
 
     /// Takes in bytes; gives the events that they complete. One without data is among them where it has an id.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
-        self.buffer.extend_from_slice(bytes);
-        let mut events = Vec::new();
-        while let Some(at) = memchr::memchr(b'\n', &self.buffer) {
-            let line = self.buffer.split_to(at + 1);
-            let line = line[..at].strip_suffix(b"\r").unwrap_or(&line[..at]);
-            if line.is_empty() {
-                events.extend(self.dispatch());
-            } else {
-                self.field(line);
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Vec<Read> {
+        let mut read = Vec::new();
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.returned) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
             }
+            let Some(at) = memchr::memchr2(b'\n', b'\r', bytes) else {
+                self.more(bytes);
+                break;
+            };
+            self.more(&bytes[..at]);
+            self.returned = bytes[at] == b'\r';
+            bytes = &bytes[at + 1..];
+            read.extend(self.end_of_line());
         }
-        if self.buffer.len() + self.data.len() > self.limit { Err(TooLong) } else { Ok(events) }
+        read
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
-        self.data.pop();
-        let event = Event {
-            kind: std::mem::take(&mut self.kind),
-            id: self.id.take(),
-            data: std::mem::take(&mut self.data).into(),
-        };
-        (std::mem::take(&mut self.begun) || event.id.is_some()).then_some(event)
+    /// Takes in a part of a line.
+    fn more(&mut self, part: &[u8]) {
+        if self.skipping {
+            if let Some(seen) = &mut self.over {
+                seen.feed(part);
+            }
+            return;
+        }
+        self.line.extend_from_slice(part);
+        if self.line.len() + self.data.len() > self.limit.saturating_add(NAME) {
+            let mut seen = self.over.take().unwrap_or_default();
+            seen.feed(&std::mem::take(&mut self.data));
+            let line = std::mem::take(&mut self.line);
+            if let (b"data", value) = field(&line) {
+                seen.feed(value);
+            }
+            self.over = Some(seen);
+            self.skipping = true;
+        }
     }
 
-    fn field(&mut self, line: &[u8]) {
-        let (name, value) = match memchr::memchr(b':', line) {
-            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
-            None => (line, &b""[..]),
-        };
+    fn end_of_line(&mut self) -> Option<Read> {
+        if std::mem::take(&mut self.skipping) {
+            return None;
+        }
+        let mut line = std::mem::take(&mut self.line);
+        let start = if std::mem::replace(&mut self.opened, true) || !line.starts_with(BOM) { 0 } else { 3 };
+        if line.len() == start {
+            return self.dispatch();
+        }
+        let (name, value) = field(&line[start..]);
         match name {
             b"data" => {
                 self.begun = true;
-                self.data.extend_from_slice(value);
-                self.data.push(b'\n');
+                match &mut self.over {
+                    Some(seen) => seen.feed(value),
+                    None => {
+                        self.data.extend_from_slice(value);
+                        self.data.push(b'\n');
+                    }
+                }
             }
-            b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
-            b"id" if !value.contains(&0) => self.id = Some(String::from_utf8_lossy(value).into_owned()),
+            b"event" if value.len() <= SHORT => self.kind = String::from_utf8_lossy(value).into_owned(),
+            b"id" if value.len() <= SHORT && !value.contains(&0) => {
+                self.id = Some(String::from_utf8_lossy(value).into_owned());
+            }
             b"retry" => {
                 let after = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 self.retry = after.map(Duration::from_millis).or(self.retry);
             }
             _ => {}
         }
+        // A short line does not cost the room of a long one before it.
+        line.clear();
+        if line.capacity() <= SHORT {
+            self.line = line;
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Read> {
+        self.data.pop();
+        let event = Event {
+            kind: std::mem::take(&mut self.kind),
+            id: self.id.take(),
+            data: std::mem::take(&mut self.data).into(),
+        };
+        let begun = std::mem::take(&mut self.begun);
+        if let Some(seen) = self.over.take() {
+            return Some(Read::TooLong(seen));
+        }
+        (begun || event.id.is_some()).then_some(Read::Event(event))
+    }
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// The name and value of a line.
+fn field(line: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', line) {
+        Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+        None => (line, &b""[..]),
     }
 }
 
@@ -143,22 +223,55 @@ impl Reader {
 mod tests {
     use super::*;
 
+    fn expected() -> [Read; 3] {
+        [
+            Event { id: Some("1".into()), ..Event::default() },
+            Event { kind: "message".into(), data: Bytes::from("{\"a\":\n1}"), ..Event::default() },
+            Event { data: Bytes::from("x"), ..Event::default() },
+        ]
+        .map(Read::Event)
+    }
+
     #[test]
-    fn events_come_whole_however_they_are_cut() {
+    fn events_come_whole_however_they_are_cut_and_lines_end() {
         let stream =
-            b":ok\r\n\r\nid: 1\ndata:\n\nevent: message\nretry: 20\ndata: {\"a\":\r\ndata: 1}\n\ndata: x\n\n";
-        for cut in 1..stream.len() {
-            let mut reader = Reader::new(1000);
-            let mut events = reader.feed(&stream[..cut]).unwrap();
-            events.extend(reader.feed(&stream[cut..]).unwrap());
-            let expected = [
-                Event { id: Some("1".into()), ..Event::default() },
-                Event { kind: "message".into(), data: Bytes::from("{\"a\":\n1}"), ..Event::default() },
-                Event { data: Bytes::from("x"), ..Event::default() },
-            ];
-            assert_eq!(events, expected, "cut at {cut}");
-            assert_eq!(reader.retry(), Some(Duration::from_millis(20)));
+            ":ok\n\nid: 1\ndata:\n\nevent: message\nretry: 20\ndata: {\"a\":\ndata: 1}\n\ndata: x\n\n";
+        for ends in ["\n", "\r\n", "\r"] {
+            for mark in ["", "\u{feff}"] {
+                let stream = format!("{mark}{}", stream.replace('\n', ends));
+                for cut in 1..stream.len() {
+                    let mut reader = Reader::new(1000);
+                    let mut events = reader.feed(&stream.as_bytes()[..cut]);
+                    events.extend(reader.feed(&stream.as_bytes()[cut..]));
+                    assert_eq!(events, expected(), "{ends:?} cut at {cut}");
+                    assert_eq!(reader.retry(), Some(Duration::from_millis(20)));
+                }
+                let mut reader = Reader::new(1000);
+                let single: Vec<Read> = stream.bytes().flat_map(|byte| reader.feed(&[byte])).collect();
+                assert_eq!(single, expected(), "{ends:?} byte by byte");
+            }
         }
-        assert!(Reader::new(10).feed(b"data: 0123456789").is_err());
+    }
+
+    #[test]
+    fn an_event_over_the_limit_costs_itself_alone_and_says_which_call_it_answers() {
+        let long = "x".repeat(200);
+        for event in [
+            format!("data: {{\"id\":16,\"result\":\"{long}\"}}\n\n"),
+            format!("data: {{\"result\":\"{long}\",\ndata: \"id\":16}}\n\n"),
+            format!("data: {{\"id\":16,\ndata: \"result\":\"{long}\"}}\n\n"),
+        ] {
+            let mut reader = Reader::new(100);
+            let read: Vec<Read> = format!("data: a\n\n{event}data: x\n\n")
+                .as_bytes()
+                .chunks(7)
+                .flat_map(|chunk| reader.feed(chunk))
+                .collect();
+            assert!(
+                matches!(&read[..], [Read::Event(_), Read::TooLong(seen), Read::Event(x)]
+                    if seen.answers() == Some(16) && x.data == "x"),
+                "{read:?}"
+            );
+        }
     }
 }

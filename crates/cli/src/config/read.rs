@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gateway::{Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
+use gateway::{Names, Options, Override, Pattern, Pool, Prefix, ServerOptions, Target};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -255,6 +255,16 @@ impl Reader<'_> {
                         }
                     };
                 }
+                "names" => {
+                    options.names = match self.text(property)?.as_str() {
+                        "protocol" => Names::Protocol,
+                        "strict" => Names::Strict,
+                        other => {
+                            return Err(self
+                                .wrong(property, format!("is {other:?}; it is one of protocol and strict")));
+                        }
+                    };
+                }
                 "servers" => {
                     for entry in &self.object(property)?.properties {
                         let name = entry.name.as_str();
@@ -272,7 +282,7 @@ impl Reader<'_> {
                     }
                 }
                 name => {
-                    let known: &[&[&str]] = &[&["prefix", "servers"]];
+                    let known: &[&[&str]] = &[&["prefix", "names", "servers"]];
                     return Err(
                         self.wrong(property, format!("is not known in \"{OURS}\"{}", nearest(name, known)))
                     );
@@ -308,10 +318,11 @@ impl Reader<'_> {
             let mut said = Override::default();
             for property in &self.object(tool)?.properties {
                 match property.name.as_str() {
+                    "name" => said.name = Some(self.name(property)?),
                     "title" => said.title = Some(self.text(property)?),
                     "description" => said.description = Some(self.text(property)?),
                     name => {
-                        let nearest = nearest(name, &[&["title", "description"]]);
+                        let nearest = nearest(name, &[&["name", "title", "description"]]);
                         return Err(self.wrong(property, format!("is not known of a tool{nearest}")));
                     }
                 }
@@ -319,6 +330,21 @@ impl Reader<'_> {
             overrides.insert(tool.name.as_str().to_owned(), said);
         }
         Ok(overrides)
+    }
+
+    /// A name that a tool is to have. Whether it may have a dot too, is said elsewhere; one that has none always can.
+    fn name(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
+        let name = self.text(at)?;
+        if !gateway::is_legal(&name, Names::Protocol) {
+            return Err(self.wrong(
+                at,
+                format!(
+                    "is {name:?}; a name is 1 to {} characters out of A-Z a-z 0-9 _ - .",
+                    gateway::LONGEST_NAME
+                ),
+            ));
+        }
+        Ok(name)
     }
 
     fn pool(&self, at: &ObjectProp<'_>) -> Result<Pool, Wrong> {

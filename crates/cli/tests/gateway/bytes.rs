@@ -65,6 +65,8 @@ async fn msg_08_a_result_reaches_a_client_to_the_byte_where_its_revision_has_it(
     let structured = r#""structuredContent":{"n":1e400,"f":1.0}"#;
     let meta = r#""vendor.example/k":1.0"#;
     for mut peer in peers(&scripts(), json!({})).await {
+        // Unknown fields are to pass.
+        peer.client.unjudged = true;
         for side in SIDES {
             let kind = if side == "new" { r#""resultType":"complete","# } else { "" };
             let result = format!(r#"{{{kind}"content":{blocks},{structured},{vendor},"_meta":{{{meta}}}}}"#);
@@ -72,9 +74,9 @@ async fn msg_08_a_result_reaches_a_client_to_the_byte_where_its_revision_has_it(
             let members = format!(r#""name":"{tool}","arguments":{},"#, json!({"result": result}));
             let text = raw(&mut peer.client, "tools/call", &tool, &members, "").await;
             let label = format!("{} from {side}: {text}", peer.label);
-            for wanted in
-                [vendor, meta, r#""text":"caf\u00e9\/","vendor":1.0"#, r#"{"type":"hologram","depth":1e400}"#]
-            {
+            // A kind of block that no client knows would cost it the whole result: it is shown as the text that it is.
+            let hologram = r#"{"type":"text","text":"{\"type\":\"hologram\",\"depth\":1e400}"}"#;
+            for wanted in [vendor, meta, r#""text":"caf\u00e9\/","vendor":1.0"#, hologram] {
                 assert!(text.contains(wanted), "{label}");
             }
             let has = !["2024-11-05", "2025-03-26"].contains(&peer.revision);

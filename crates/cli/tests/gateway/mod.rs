@@ -64,15 +64,19 @@ pub(crate) fn demo(era: &str) -> Value {
     json!({"command": DATELINE, "args": ["demo", "--stdio", "--era", era]})
 }
 
-pub(crate) fn scripted(flags: &[&str]) -> Value {
-    /// The interpreter itself: what is found by its name may be a slow way to it.
+/// The interpreter of scripted servers itself: what is found by its name may be a slow way to it.
+pub(crate) fn python() -> &'static str {
     static PYTHON: LazyLock<String> = LazyLock::new(|| {
         let ask = ["-S", "-c", "import sys; print(sys.executable)"];
         let said = std::process::Command::new("python3").args(ask).output().expect("python3 is installed");
         String::from_utf8(said.stdout).unwrap().trim().to_owned()
     });
+    &PYTHON
+}
+
+pub(crate) fn scripted(flags: &[&str]) -> Value {
     let args = [&["-S", SCRIPT], flags].concat();
-    json!({"command": *PYTHON, "args": args, "env": {"DATELINE_HEARD": testkit::heard()}})
+    json!({"command": python(), "args": args, "env": {"DATELINE_HEARD": testkit::heard()}})
 }
 
 /// A demo of each era.
@@ -124,7 +128,7 @@ async fn behind(wire: Wire, config: &Config, revision: &'static str, capabilitie
 }
 
 /// Waits until no server is starting any more, which under load takes longer than a gateway waits by itself.
-async fn settle(client: &mut Client) {
+pub(crate) async fn settle(client: &mut Client) {
     let mut listening = None;
     loop {
         let reply = client.call("no such tool", json!({})).await;
@@ -276,7 +280,7 @@ async fn unwatch(client: &mut Client, watch: &Watch) {
     }
 }
 
-async fn signal(name: &str, pid: &str) {
+pub(crate) async fn signal(name: &str, pid: &str) {
     let status = tokio::process::Command::new("kill").args(["-s", name, pid]).status().await;
     assert!(status.unwrap().success(), "kill -s {name} {pid}");
 }

@@ -85,3 +85,49 @@ async fn prox_12_no_process_is_left_after_a_termination_over_a_pipe() {
 async fn no_process_is_left_after_the_end_of_the_input() {
     nothing_is_left(Wire::Stdio, async |client, _| client.close_input()).await;
 }
+
+/// The children of a process whose command line has a word.
+fn children(of: &str, word: &str) -> Vec<String> {
+    let tasks = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    let all = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let of_task = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).ok();
+    let listed = all.filter_map(of_task).chain([tasks]).collect::<Vec<_>>().join(" ");
+    let mut found: Vec<String> = listed.split_whitespace().map(str::to_owned).collect();
+    found.sort();
+    found.dedup();
+    let named = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).split('\0').any(|arg| arg == word)
+    };
+    found.into_iter().filter(named).collect()
+}
+
+#[tokio::test]
+async fn a_guard_that_ends_is_replaced_and_nothing_is_left_when_dateline_is_killed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let stubborn = scripted(&["--name", "stubborn", "--stubborn", "--leash", &port]);
+    let mut client = through(Wire::Http, &[("stubborn", stubborn)], MODERN, json!({})).await;
+    let mut processes = leashed(&listener, 1).await;
+    let ours = client.program.as_ref().unwrap().child.id().unwrap().to_string();
+    for _ in 0..2 {
+        let before = children(&ours, "guard");
+        assert_eq!(before.len(), 1, "one guard watches");
+        signal("KILL", &before[0]).await;
+        let replaced = async {
+            loop {
+                let now = children(&ours, "guard");
+                if now.len() == 1 && now != before {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, replaced).await.expect("another guard takes its place");
+    }
+    signal("KILL", &ours).await;
+    client.exit().await;
+    let (name, _, stream) = &mut processes[0];
+    let gone = tokio::time::timeout(PATIENCE, stream.read(&mut [0; 1])).await;
+    assert!(matches!(gone, Ok(Ok(0) | Err(_))), "{name} is left");
+}

@@ -345,3 +345,33 @@ async fn a_question_that_may_be_another_client_s_is_put_to_nobody() {
     let told: Value = serde_json::from_str(told.said()).unwrap();
     assert!(told.get("error").is_some(), "{told}");
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_come_back_to_a_question_does_not_hold_up_the_questions_of_others() {
+    let mut away = through(Wire::Http, &scripts(), MODERN, json!({"elicitation": {}})).await;
+    let question = json!({"method": "elicitation/create", "params": {
+        "message": "?", "requestedSchema": {"type": "object", "properties": {}},
+    }});
+    let call = json!({"name": "old_ask", "arguments": {"questions": [question]}});
+    let asked = away.request("tools/call", call.clone()).await;
+    assert_eq!(asked.result()["resultType"], "input_required");
+    for revision in ERAS {
+        let mut client = another(&away, revision, json!({"elicitation": {}})).await;
+        let answer = json!({"action": "decline"});
+        let reply = if revision == MODERN {
+            let reply = client.request("tools/call", call.clone()).await;
+            assert_eq!(reply.result()["resultType"], "input_required", "{}", reply.message);
+            let key = reply.result()["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+            let mut again = call.clone();
+            again["requestState"] = reply.result()["requestState"].clone();
+            again["inputResponses"] = json!({key: answer});
+            client.request("tools/call", again).await
+        } else {
+            let id = client.begin("tools/call", call.clone()).await;
+            let asked = client.next("elicitation/create").await;
+            client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), &[]).await;
+            client.reply(&id).await
+        };
+        assert!(reply.said().contains("decline"), "{revision}: {}", reply.message);
+    }
+}

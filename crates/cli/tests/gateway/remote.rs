@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::{ERAS, another, listed, through, through_at_once, watch as listens};
+use super::{ERAS, another, listed, through, through_at_once};
 use crate::DATELINE;
 
 /// Passes connections on to a server, and notes what is asked of it.
@@ -503,23 +503,26 @@ async fn changes_of_an_upstream_that_was_away_are_told_though_nobody_calls_it() 
             let relay = Relay::start(&upstream).await;
             let servers = [("far", json!({"url": relay.url(path)}))];
             let mut client = through(Wire::Http, &servers, MODERN, json!({})).await;
-            listens(&mut client, &[]).await;
+            let filter = json!({"notifications": {"resourcesListChanged": true}});
+            client.begin("subscriptions/listen", filter).await;
+            client.next("notifications/subscriptions/acknowledged").await;
             upstream.child.kill().await.unwrap();
-            upstream = demo_at(era).await;
+            // It has other resources when it is back.
+            let skills = std::env::temp_dir().join(format!("dateline-skills-{}", std::process::id()));
+            std::fs::create_dir_all(skills.join("told-of")).unwrap();
+            let skill = "---\nname: told-of\ndescription: One more.\n---\nDo.\n";
+            std::fs::write(skills.join("told-of/SKILL.md"), skill).unwrap();
+            let args =
+                ["demo", "--listen", "127.0.0.1:0", "--era", era, "--skills", skills.to_str().unwrap()];
+            upstream = Program::http(DATELINE, &args).await;
             relay.turn(&upstream);
-            let mut beside = Client::connect(upstream.url.as_deref().unwrap());
-            if era == "legacy" {
-                beside.handshake(LATEST_LEGACY, json!({})).await.result();
-            }
-            // What is told while the gateway is not there yet is not for it.
             let told = async {
-                let mut changes = 0;
-                while changes < 2 {
-                    beside.call("test_trigger_tool_change", json!({})).await.result();
-                    let before = client.leftovers();
-                    changes +=
-                        before.iter().filter(|a| format!("{a:?}").contains("tools/list_changed")).count();
-                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                loop {
+                    client.next("notifications/resources/list_changed").await;
+                    if listed(&mut client, "resources", "uri").await.iter().any(|uri| uri.contains("told-of"))
+                    {
+                        return;
+                    }
                 }
             };
             within(&format!("{era} {path}: changes are told"), told).await;

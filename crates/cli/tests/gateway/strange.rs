@@ -71,7 +71,7 @@ async fn tool_06_a_proxy_leaves_out_a_tool_whose_annotations_break_the_rules_and
         let mut command = Command::new(DATELINE);
         command
             .args(["stdio", "--config", config.path()])
-            .env("HOME", "/nonexistent")
+            .env("HOME", "/dev/null")
             .env_remove("XDG_STATE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
@@ -155,7 +155,7 @@ async fn tool_08_what_a_server_says_on_stderr_cannot_steer_a_log() {
     for format in ["text", "json"] {
         let mut command = Command::new(DATELINE);
         let args = ["stdio", "--config", config.path(), "--log-level", "info", "--log-format", format];
-        command.args(args).env("HOME", "/nonexistent").env_remove("XDG_STATE_HOME");
+        command.args(args).env("HOME", "/dev/null").env_remove("XDG_STATE_HOME");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

@@ -6,7 +6,7 @@ use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, WIRE
 use super::{fetch, initialize, session, url};
 use crate::era::{beside, echo, meta, request};
 use crate::msg::{client, sessions};
-use crate::{long_countdown, modern};
+use crate::{DATELINE, long_countdown, modern};
 
 /// The one revision that has batches.
 const BATCHING: &str = "2025-03-26";
@@ -401,5 +401,64 @@ async fn http_06_a_batch_is_refused_whole_outside_of_sessions() {
             alive(&mut client, &format!("{wire:?} {batch}")).await;
             client.handshake(LEGACY[at % LEGACY.len()], json!({})).await.result();
         }
+    }
+}
+
+/// Text of so many bytes, echoed under an id.
+fn long(id: u64, bytes: usize) -> Value {
+    call(id, "echo", json!({"message": "x".repeat(bytes)}))
+}
+
+#[tokio::test]
+async fn http_05_an_array_of_more_messages_than_it_may_hold_is_refused_whole() {
+    for wire in LEGACY_WIRES {
+        let mut client = client(wire, BATCHING, json!({})).await;
+        let batch: Vec<Value> = (0..100).map(ping).collect();
+        assert_eq!(ask(&mut client, wire, &json!(batch)).await.responses.len(), 100, "{wire:?}");
+        let many = [batch, vec![ping(100)]].concat();
+        for batch in [json!(many).to_string(), format!("[{}{{}}]", "{},".repeat(100_000))] {
+            let exchange = client.send_text(&batch, &[]).await;
+            let refused = match wire {
+                Wire::Http => {
+                    let (head, mut messages) = client.whole(exchange).await;
+                    assert_eq!(head.status, 400, "nothing of it was accepted");
+                    messages.remove(0)
+                }
+                _ => client.message("a refusal", |m| m.get("error").is_some()).await,
+            };
+            assert_eq!(
+                (&refused["error"]["code"], &refused["id"]),
+                (&json!(-32600), &Value::Null),
+                "{wire:?}"
+            );
+            let why = refused["error"]["message"].as_str().unwrap();
+            assert!(why.contains("100 messages"), "{wire:?}: it tells the limit: {why}");
+            alive(&mut client, &format!("too many messages on {wire:?}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_05_answers_that_would_be_too_long_together_are_errors_each_to_its_request() {
+    const LIMIT: usize = 40_000;
+    for wire in LEGACY_WIRES {
+        let mut client = Client::start(wire, DATELINE, &["demo", "--max-message", &LIMIT.to_string()]).await;
+        client.handshake(BATCHING, json!({})).await;
+        // The demo says of itself more than it was asked for.
+        let lists: Vec<Value> = (0..50).map(|id| request(id, "tools/list", json!({}))).collect();
+        let answer = ask(&mut client, wire, &json!(lists)).await;
+        assert_eq!(answer.responses.len(), 50, "{wire:?}: each request has its answer");
+        let (given, refused): (Vec<_>, Vec<_>) =
+            answer.responses.iter().partition(|r| r.get("result").is_some());
+        assert!(!given.is_empty() && !refused.is_empty(), "{wire:?}: {} given", given.len());
+        for error in refused {
+            let why = error["error"]["message"].as_str().unwrap();
+            assert_eq!(error["error"]["code"], -32603, "{wire:?}: {error}");
+            assert!(why.contains("40000 bytes"), "{wire:?}: {why}");
+        }
+        let length: usize = given.iter().map(|response| response.to_string().len()).sum();
+        assert!(length <= LIMIT || given.len() == 1, "{wire:?}: {length}");
+        let answer = ask(&mut client, wire, &json!([long(1, 30_000)])).await;
+        assert_eq!(answer.said(1).len(), 30_000, "{wire:?}");
     }
 }

@@ -70,7 +70,8 @@ async fn http_01_a_foreign_origin_or_host_is_403_on_every_route() {
 
 #[tokio::test]
 async fn http_01_where_other_machines_may_call_foreign_pages_may_not() {
-    let program = Program::http(DATELINE, &["demo", "--listen", "0.0.0.0:0", "--allow-remote"]).await;
+    let args = ["demo", "--listen", "0.0.0.0:0", "--allow-remote", "--allow-host", "Gateway.Example"];
+    let program = Program::http(DATELINE, &args).await;
     let url = program.url.as_deref().unwrap();
     let port = authority(url).rsplit(':').next().unwrap();
     let (machine, name) = (format!("192.0.2.7:{port}"), format!("gateway.example:{port}"));

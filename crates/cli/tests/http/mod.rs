@@ -8,6 +8,8 @@ mod crowd;
 mod door;
 mod forms;
 mod headers;
+mod held;
+mod hosts;
 mod limits;
 mod posted;
 mod resume;

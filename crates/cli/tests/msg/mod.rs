@@ -1,5 +1,6 @@
 //! Messages of every kind: ids, error codes, notifications, cancellation, progress, logs, lists, pings.
 
+mod absent;
 mod cancellation;
 mod codes;
 mod forms;

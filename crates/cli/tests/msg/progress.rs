@@ -229,9 +229,7 @@ async fn log_03_a_modern_request_gets_the_log_messages_that_it_asks_for_and_no_o
             assert_eq!(sent, LEVELS[at..], "{wire:?}: none below {level}, and all others");
         }
         let mut client = modern(wire).await;
-        for level in
-            [json!("loud"), json!("INFO"), json!(""), json!(1), json!(null), json!({"level": "info"})]
-        {
+        for level in [json!("loud"), json!("INFO"), json!(""), json!(1), json!({"level": "info"})] {
             for method in ["tools/call", "tools/list"] {
                 let meta = json!({"io.modelcontextprotocol/logLevel": level});
                 let params = json!({"name": "test_tool_with_logging", "arguments": {}, "_meta": meta});

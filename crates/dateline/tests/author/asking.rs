@@ -1,6 +1,11 @@
 //! Questions: what is answered, how, and by whom.
 
-use dateline::{Cx, Elicited, Error, Form, Result, Server, Tool, Visit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dateline::{Cx, Elicited, Error, Form, Prompt, Resource, Result, Server, Tool, Visit};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use testkit::{LEGACY, MODERN, WIRES};
 
@@ -187,7 +192,7 @@ async fn mrtr_07_a_malformed_answer_is_32602() {
                 assert!(told.contains(key), "{wire:?} {tool} {answer}: it says which: {told}");
             }
         }
-        for wrong in [json!([]), json!("x"), json!(null)] {
+        for wrong in [json!([]), json!("x"), json!(5)] {
             let mut params = call("one", json!({}));
             params["inputResponses"] = wrong.clone();
             assert_eq!(client.request("tools/call", params).await.code(), -32602, "{wire:?} {wrong}");
@@ -288,5 +293,231 @@ async fn a_user_is_sent_to_a_page_where_the_client_can_open_one() {
             let id = (revision == "2025-11-25").then(|| json!("v1"));
             assert_eq!(params.get("elicitationId").cloned(), id, "{wire:?} {revision}");
         }
+    }
+}
+
+/// How often something ran that stands behind a question.
+#[derive(Clone, Default)]
+struct Steps(Arc<AtomicU32>);
+
+impl Steps {
+    fn step(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn take(&self) -> u32 {
+        self.0.swap(0, Ordering::SeqCst)
+    }
+}
+
+async fn name_of(cx: &Cx, key: &str) -> Result<String> {
+    let filled = cx.elicit(key, Form::<Name>::new("Name?")).await?.accepted();
+    Ok(filled.map_or_else(|| "nobody".to_owned(), |filled| filled.name))
+}
+
+/// Handlers that do not pass on what asking gives them, by what they do instead.
+fn swallowing(behind: &Steps) -> Server {
+    let tool = |name: &str, handler: Run| Tool::new(name, "Does not pass it on.", handler.0);
+    /// A handler whose future is in a box, so that all of them have one type.
+    struct Run(Box<dyn Fn(Cx) -> proto::BoxFuture<'static, Result<String>> + Send + Sync>);
+    let with = |work: fn(Cx, Steps) -> proto::BoxFuture<'static, Result<String>>| {
+        let behind = behind.clone();
+        Run(Box::new(move |cx| work(cx, behind.clone())))
+    };
+    let counted = behind.clone();
+    let prompt = move |cx: Cx| {
+        let behind = counted.clone();
+        async move {
+            let name = name_of(&cx, "one").await.unwrap_or("default".into());
+            behind.step();
+            name
+        }
+    };
+    let resource = prompt.clone();
+    Server::new("swallows", "1")
+        .tool(tool(
+            "unwrap_or",
+            with(|cx, behind| {
+                Box::pin(async move {
+                    let name = name_of(&cx, "one").await.unwrap_or("default".into());
+                    behind.step();
+                    Ok(name)
+                })
+            }),
+        ))
+        .tool(tool(
+            "ok",
+            with(|cx, behind| {
+                Box::pin(async move {
+                    let name = cx.elicit("one", Form::<Name>::new("Name?")).await.ok();
+                    behind.step();
+                    Ok(name.and_then(Elicited::accepted).map_or("none".into(), |filled| filled.name))
+                })
+            }),
+        ))
+        .tool(tool(
+            "another_error",
+            with(|cx, behind| {
+                Box::pin(async move {
+                    let name = name_of(&cx, "one").await.map_err(|_| Error::code(7, "no name"))?;
+                    behind.step();
+                    Ok(name)
+                })
+            }),
+        ))
+        .tool(tool(
+            "or_at_once",
+            with(|cx, behind| {
+                Box::pin(async move {
+                    let asked = name_of(&cx, "one");
+                    let name = tokio::select! { biased; name = asked => name, () = async {} => Ok("nobody waited".into()) };
+                    // What has another way goes it, but the user was asked, and that decides.
+                    if name.as_deref().is_ok_and(|name| name == "Ada") {
+                        behind.step();
+                    }
+                    name
+                })
+            }),
+        ))
+        .prompt(Prompt::new("prompt", "Does not pass it on.", prompt))
+        .resource(Resource::new("swallows://one", "One", resource))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_question_that_a_handler_swallows_is_asked_and_nothing_behind_it_runs_before() {
+    let behind = Steps::default();
+    let house = House::of(&swallowing(&behind)).await;
+    let tools = ["unwrap_or", "ok", "another_error", "or_at_once"];
+    let mut requests: Vec<_> = tools.map(|tool| ("tools/call", call(tool, json!({})))).to_vec();
+    requests.push(("prompts/get", json!({"name": "prompt"})));
+    requests.push(("resources/read", json!({"uri": "swallows://one"})));
+    for (wire, revision) in with_forms() {
+        let mut client = house.client(wire, revision, everything()).await;
+        for (method, params) in &requests {
+            let steps = behind.clone();
+            let answer = move |_: &str, _: &Value| {
+                assert_eq!(steps.take(), 0, "nothing ran before the answer");
+                accept(json!({"name": "Ada"}))
+            };
+            let (questions, response) = converse(&mut client, method, params.clone(), answer).await;
+            let told = format!("{wire:?} {revision} {method} {params}: {response}");
+            assert_eq!(questions.len(), 1, "{told}");
+            assert!(response["result"].to_string().contains("Ada"), "{told}");
+            assert_eq!(behind.take(), 1, "{told}");
+        }
+    }
+}
+
+/// Handlers that ask several things at once, each in a way of its own.
+fn at_once() -> Server {
+    let both = |name: Result<String>, other: Result<String>| Ok::<_, Error>(format!("{} {}", name?, other?));
+    Server::new("at once", "1")
+        .tool(Tool::new("join", "Asks two things.", move |cx: Cx| async move {
+            let (one, other) = tokio::join!(name_of(&cx, "a"), name_of(&cx, "b"));
+            both(one, other)
+        }))
+        .tool(Tool::new("try_join", "Asks two things.", move |cx: Cx| async move {
+            let (one, other) = tokio::try_join!(name_of(&cx, "a"), name_of(&cx, "b"))?;
+            both(Ok(one), Ok(other))
+        }))
+        .tool(Tool::new("many", "Asks two things.", move |cx: Cx| async move {
+            let asked = ["a", "b"].map(|key| name_of(&cx, key));
+            let names: Vec<_> = asked.into_iter().collect::<FuturesUnordered<_>>().collect().await;
+            let [one, other] = names.try_into().map_err(|_| Error::new("two were asked"))?;
+            both(one, other)
+        }))
+        .tool(Tool::new("spawned", "Asks two things.", move |cx: Cx| async move {
+            let [one, other] = ["a", "b"].map(|key| {
+                let cx = cx.clone();
+                tokio::spawn(async move { name_of(&cx, key).await.unwrap_or("default".into()) })
+            });
+            both(Ok(one.await?), Ok(other.await?))
+        }))
+        .tool(Tool::new("blocking", "Asks two things.", move |cx: Cx| async move {
+            let wait = |key: &str| tokio::runtime::Handle::current().block_on(name_of(&cx, key));
+            let (one, other) = tokio::task::block_in_place(|| (wait("a"), wait("b")));
+            both(one, other)
+        }))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_at_once_goes_out_at_once_however_it_is_waited_for() {
+    let house = House::of(&at_once()).await;
+    for tool in ["join", "try_join", "many", "spawned", "blocking"] {
+        let params = call(tool, json!({}));
+        for wire in WIRES {
+            let mut client = house.client(wire, MODERN, everything()).await;
+            let first = client.request("tools/call", params.clone()).await;
+            let mut keys = asked(first.result());
+            keys.sort_unstable();
+            assert_eq!(keys, ["a", "b"], "{tool} {wire:?}");
+            let answers = json!({"a": accept(json!({"name": "Ada"})), "b": accept(json!({"name": "Ada"}))});
+            let last = client.request("tools/call", retry(&params, first.result(), answers)).await;
+            assert_eq!(last.said(), "Ada Ada", "{tool} {wire:?}: {}", last.message);
+        }
+        for (wire, revision) in with_forms().into_iter().filter(|(_, of)| LEGACY.contains(of)) {
+            let mut client = house.client(wire, revision, everything()).await;
+            let id = client.begin("tools/call", params.clone()).await;
+            let questions =
+                [client.next("elicitation/create").await, client.next("elicitation/create").await];
+            for question in questions {
+                let result = accept(json!({"name": "Ada"}));
+                client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}), &[]).await;
+            }
+            let reply = client.reply(&id).await;
+            assert_eq!((reply.said(), reply.before.len()), ("Ada Ada", 0), "{tool} {wire:?} {revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_round_ends_at_a_question_but_not_where_no_answer_would_help() {
+    let cancelled = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&cancelled);
+    let server = Server::new("ends", "1")
+        .tool(Tool::new("panics", "Asks and panics.", |cx: Cx| async move {
+            let _ = tokio::join!(name_of(&cx, "a"), async {
+                if true {
+                    panic!("on purpose");
+                }
+            });
+        }))
+        .tool(Tool::new("lacks", "Asks the user and the model.", |cx: Cx| async move {
+            let question = sampling();
+            let asked =
+                cx.together((cx.elicit("name", Form::<Name>::new("Name?")), cx.sample("model", &question)));
+            Ok::<_, Error>(asked.await?.1.text())
+        }))
+        .tool(Tool::new("elsewhere", "Has work elsewhere while it asks.", move |cx: Cx| {
+            let told = Arc::clone(&told);
+            async move {
+                let token = cx.cancellation().clone();
+                tokio::spawn(async move {
+                    token.cancelled().await;
+                    told.notify_one();
+                });
+                name_of(&cx, "a").await
+            }
+        }))
+        .build()
+        .unwrap();
+    let house = House::of(&server).await;
+    for (wire, revision) in with_forms() {
+        let mut client = house.client(wire, revision, json!({"elicitation": {}})).await;
+        let refuse = |_: &str, _: &Value| panic!("nobody is to be asked");
+        let lacks = if revision == MODERN { -32021 } else { -32600 };
+        for (tool, code) in [("panics", -32603), ("lacks", lacks)] {
+            let (_, response) = converse(&mut client, "tools/call", call(tool, json!({})), refuse).await;
+            assert_eq!(response["error"]["code"], code, "{tool} {wire:?} {revision}: {response}");
+        }
+        let answer = |_: &str, _: &Value| accept(json!({"name": "Ada"}));
+        let (_, response) = converse(&mut client, "tools/call", call("elsewhere", json!({})), answer).await;
+        assert_eq!(text(&response), "Ada", "{wire:?} {revision}");
+        let heard = tokio::time::timeout(testkit::PATIENCE, cancelled.notified()).await;
+        heard.expect("what the handler started hears that the round is over");
     }
 }

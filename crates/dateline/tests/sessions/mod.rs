@@ -6,6 +6,7 @@ use std::time::Duration;
 use dateline::{Args, Cx, HttpOptions, Replay, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, PATIENCE, header, sse_url};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
 use crate::serve;
@@ -120,43 +121,154 @@ async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn http_07_no_more_sessions_are_opened_than_may_be_and_one_that_ends_makes_room() {
+async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_that_is_in_use() {
     let gated = Gated::start(HttpOptions { sessions: 4, ..HttpOptions::default() }).await;
-    let mut open = Vec::new();
-    for revision in LEGACY {
-        open.push(gated.session(revision).await);
-    }
-    for revision in LEGACY {
+    let mut works = gated.session(LEGACY[0]).await;
+    let call = works.begin("tools/call", count(1)).await;
+    works.next("notifications/progress").await;
+    let mut reads = gated.session(LEGACY[1]).await;
+    let stream = reads.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+    assert_eq!(reads.head(stream).await.status, 200);
+    let [old, mut new] = [gated.session(LEGACY[2]).await, gated.session(LEGACY[3]).await];
+    // A flood of sessions that nothing follows pushes out the longest unused one, and then only its own.
+    let params = json!({"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    for _ in 0..40 {
         let mut extra = Client::connect(&gated.url);
-        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-        extra.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}), &[]).await;
-        let refused = extra.reply(&json!(1)).await;
-        assert_eq!(refused.status(), Some(503), "{revision}: {}", refused.message);
-        assert_eq!(refused.code(), -32603, "{revision}");
-        assert!(!refused.head.unwrap().headers.contains_key("mcp-session-id"), "{revision}");
+        extra.send(&initialize, &[]).await;
+        assert!(extra.reply(&json!(1)).await.head.unwrap().headers.contains_key("mcp-session-id"));
     }
-    for client in &mut open {
-        client.request("ping", json!({})).await.result();
-    }
-    let ended = open[0].exchange("DELETE", &[], Vec::new());
-    assert_eq!(open[0].head(ended).await.status, 200);
-    gated.session(LATEST_LEGACY).await.request("ping", json!({})).await.result();
+    assert!(!gated.is_there(&old).await);
+    new.request("ping", json!({})).await.result();
+    gated.gate.notify_waiters();
+    assert_eq!(works.reply(&call).await.said(), "counted");
+    let ended = reads.leftovers().iter().any(|a| matches!(a, Arrival::End(of) if *of == stream));
+    assert!(!ended && gated.is_there(&reads).await);
+    // Where all are in use a stream that is only read goes before a call that is worked on.
+    let full = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
+    let mut works = full.session(LATEST_LEGACY).await;
+    works.begin("tools/call", count(1)).await;
+    works.next("notifications/progress").await;
+    let mut reads = full.session(LATEST_LEGACY).await;
+    let stream = reads.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+    assert_eq!(reads.head(stream).await.status, 200);
+    full.session(LATEST_LEGACY).await.request("ping", json!({})).await.result();
+    reads.wait("its end", |a| matches!(a, Arrival::End(of) if *of == stream)).await;
+    assert!(full.is_there(&works).await && !full.is_there(&reads).await);
     // Modern requests need none.
-    let mut modern = Client::connect(&gated.url);
-    modern.request("tools/list", json!({})).await.result();
+    Client::connect(&full.url).request("tools/list", json!({})).await.result();
 }
 
 #[tokio::test]
-async fn sse_02_no_more_streams_are_opened_than_sessions_may_be() {
+async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_longest_unused_go_first() {
+    // Each keeps some 11 kB.
+    let gated = Gated::start(HttpOptions { kept: 40_000, ..HttpOptions::default() }).await;
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        let live = gated.session(LATEST_LEGACY).await;
+        let seen = vanish(&gated, &live, "a", 60).await;
+        gated.quiet().await;
+        gated.gate.notify_waiters();
+        within("the call ends", gated.passed.notified()).await;
+        sessions.push((live, seen));
+    }
+    let mut outcomes = Vec::new();
+    for (live, seen) in &sessions {
+        outcomes.push(resumed(&gated, live, seen).await.is_ok());
+    }
+    let lost = outcomes.iter().take_while(|kept| !**kept).count();
+    assert!((4..8).contains(&lost) && outcomes[lost..].iter().all(|kept| *kept), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn listens_are_limited_and_one_that_ends_makes_room() {
+    let gated = Gated::start(HttpOptions { listens: 2, ..HttpOptions::default() }).await;
+    let listen = || async {
+        let mut client = Client::connect(&gated.url);
+        let wanted = json!({"notifications": {"toolsListChanged": true}});
+        let exchange = client.begin_as(json!("l"), "subscriptions/listen", wanted).await;
+        (client.head(exchange).await, client, exchange)
+    };
+    let (head, mut first, exchange) = listen().await;
+    assert_eq!(head.status, 200);
+    let mut live = gated.session(LATEST_LEGACY).await;
+    let stream = live.exchange("GET", &[("accept", "text/event-stream")], Vec::new());
+    assert_eq!(live.head(stream).await.status, 200);
+    let (head, mut refused, _) = listen().await;
+    assert_eq!((head.status, header(&head.headers, "retry-after")), (503, Some("2")));
+    let error = refused.message("a refusal", |m| m.get("error").is_some()).await;
+    assert_eq!((&error["id"], &error["error"]["code"]), (&json!("l"), &json!(-32603)));
+    assert!(error["error"]["message"].as_str().unwrap().contains("2 open event streams"), "{error}");
+    first.disconnect(exchange);
+    within("the end of one makes room", async { while listen().await.0.status != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
+    let long = Tool::new("long", "Says much.", || async { "x".repeat(32 << 20) });
+    let server = Server::new("long", "1").tool(long).build().unwrap();
+    let options = HttpOptions { stall: Duration::from_millis(100), ..HttpOptions::default() };
+    let url = serve(server, options).await;
+    for revision in [None, Some(LATEST_LEGACY)] {
+        let mut opened = Client::connect(&url);
+        let mut headers = vec![("accept", "application/json".to_owned())];
+        let mut params = json!({"name": "long", "arguments": {}});
+        match revision {
+            Some(revision) => {
+                opened.handshake(revision, json!({})).await.result();
+                headers.push(("mcp-session-id", opened.session.clone().unwrap()));
+            }
+            None => {
+                params = opened.modern_params(params);
+                headers.extend(testkit::modern_headers("tools/call", &params));
+            }
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+        stream.write_all([head, body].concat().as_bytes()).await.unwrap();
+        // It is closed at the other end while nothing is read here.
+        let port = format!(":{:04X} ", stream.local_addr().unwrap().port());
+        let closed = async {
+            loop {
+                let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+                let mut lines = table.lines().filter(|line| {
+                    line.split_whitespace().nth(2).is_some_and(|far| format!("{far} ").ends_with(&port))
+                });
+                if lines.all(|line| line.split_whitespace().nth(3) != Some("01")) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within("it is let go", closed).await;
+        let mut read = Vec::new();
+        let _ = within("what is left", stream.read_to_end(&mut read)).await;
+        assert!(read.len() < 32 << 20, "{revision:?}: all of it was sent");
+    }
+}
+
+#[tokio::test]
+async fn sse_02_no_more_streams_are_opened_than_sessions_may_be_and_unused_ones_go() {
     let gated = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
     let at = sse_url(&gated.url);
+    let mut unused = Client::connect_sse(&at).await;
     let mut open = [Client::connect_sse(&at).await, Client::connect_sse(&at).await];
+    unused.wait("its end", |a| matches!(a, Arrival::End(0))).await;
+    open[0].handshake(LATEST_LEGACY, json!({})).await.result();
+    open[1].handshake(LATEST_LEGACY, json!({})).await.result();
     let get = || testkit::http(&at, "GET", &[("accept", "text/event-stream")], Vec::new());
-    assert_eq!(get().await.unwrap().status(), 503);
+    let refused = get().await.unwrap();
+    assert_eq!((refused.status().as_u16(), header(refused.headers(), "retry-after")), (503, Some("2")));
     open[0].disconnect(0);
     let room = async { while get().await.unwrap().status() != 200 {} };
     within("the end of one makes room", room).await;
-    open[1].handshake(LATEST_LEGACY, json!({})).await.result();
+    open[1].request("ping", json!({})).await.result();
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A handshake session, seen from the client: what an upstream asks becomes *input required*, while its call
 //! is held open.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use spec::{Code, Era, Method, Notice, Question, Revision, meta};
 use crate::capability::Capabilities;
 use crate::edge::refuse;
 use crate::level::Level;
-use crate::modern::client::{cancelled, change, log, progress};
+use crate::modern::client::{cancelled, change, log, progress, without_null};
 use crate::project;
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
@@ -95,6 +95,11 @@ impl Session {
         Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))
     }
 
+    /// A `ping`, outside all bookkeeping: whoever knows the session answers it.
+    pub fn ping(id: &Id) -> Bytes {
+        wire::request(id, Method::Ping.wire(), &Object::new())
+    }
+
     /// The revision that was agreed on.
     pub fn revision(&self) -> Revision {
         self.revision
@@ -102,6 +107,7 @@ impl Session {
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
         let mut params = project::params(request, self.revision);
+        without_null(&mut params);
         if request.wants_progress {
             let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
             inner.set(meta::PROGRESS_TOKEN, Raw::of(&key));
@@ -145,13 +151,14 @@ impl Session {
         let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
         let mut outputs = Vec::new();
         let mut unanswered = Vec::new();
+        let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
         for (name, id) in std::mem::take(&mut call.open) {
-            match answers.responses.iter().find(|(key, _)| *key == name) {
-                Some((_, Ok(result))) => {
+            match sent.get(&name) {
+                Some(Ok(result)) => {
                     let result = project::reply(result, rules);
                     outputs.push(Output::Send(response(&id, "result", &result)));
                 }
-                Some((_, Err(error))) => outputs.push(Output::Send(response(&id, "error", error))),
+                Some(Err(error)) => outputs.push(Output::Send(response(&id, "error", error))),
                 None => unanswered.push((name, id)),
             }
         }
@@ -167,7 +174,7 @@ impl Session {
         match self.running.remove(&key) {
             Some(Running::Call(_)) => vec![cancelled(key, reason)],
             Some(Running::Watch(filter)) => {
-                let others: Vec<_> = self.watched().collect();
+                let others: HashSet<_> = self.watched().collect();
                 let gone: Vec<_> = filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
                 gone.iter()
                     .map(|uri| {
@@ -189,12 +196,12 @@ impl Session {
 
     pub(crate) fn watch(&mut self, key: CallKey, filter: &Filter) -> Option<Outgoing> {
         let can = self.capabilities.has(spec::Capability::ResourcesSubscribe);
-        let watched: Vec<_> = self.watched().collect();
+        let watched: HashSet<_> = self.watched().collect();
         self.running.insert(key, Running::Watch(filter.clone()));
         let mut new: Vec<Bytes> = filter
             .uris
             .iter()
-            .filter(|uri| can && !watched.contains(uri))
+            .filter(|uri| can && !watched.contains(*uri))
             .map(|uri| {
                 let params = Object::new().with("uri", &**uri);
                 wire::request(&self.own(), Method::ResourcesSubscribe.wire(), &params)
@@ -207,18 +214,14 @@ impl Session {
     pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
         match message {
             Message::Response { id, outcome } => {
-                let Some(key) = id.as_ref().and_then(Id::as_number) else { return Vec::new() };
-                if !matches!(self.running.get(&key), Some(Running::Call(_))) {
-                    return Vec::new();
-                }
-                self.running.remove(&key);
+                let Some(key) = id.map_or(on, |id| id.as_number()) else { return Vec::new() };
                 let answer = outcome.map_err(|error| Rejection::passed(&error)).and_then(|raw| {
                     let result = raw
                         .object()
                         .map_err(|e| Rejection::Internal(format!("the server sent no proper result: {e}")))?;
                     Ok(Answer::Complete(result))
                 });
-                vec![Output::Answered(key, answer)]
+                self.end(key, answer)
             }
             Message::Request(call) => self.asked(&call, on),
             Message::Notification { method, params } => {
@@ -226,6 +229,15 @@ impl Session {
                 Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params, on))
             }
         }
+    }
+
+    /// A call is over.
+    pub(crate) fn end(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
+        if !matches!(self.running.get(&key), Some(Running::Call(_))) {
+            return Vec::new();
+        }
+        self.running.remove(&key);
+        vec![Output::Answered(key, answer)]
     }
 
     fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
@@ -270,11 +282,16 @@ impl Session {
         };
         let fits = |call: &Call| call.method.row().asks && call.peer.capabilities.lacks(&ask).is_none();
         let meant = |key: &CallKey, call: &Call| on.map_or(call.method.row().asks, |on| *key == on);
-        let found: Vec<(CallKey, bool)> = self
-            .calls()
-            .filter(|(key, call)| meant(key, call))
-            .map(|(key, call)| (key, fits(call)))
-            .collect();
+        let mut found: Vec<(CallKey, &Call)> = self.calls().filter(|(key, call)| meant(key, call)).collect();
+        // A call that waits for an answer asks nothing more until it has it; of several that are of one principal, the
+        // one that waits for none is meant. So nobody is held up by a client that does not come back.
+        let mut free = found.iter().filter(|(_, call)| call.open.is_empty());
+        if let (Some(one), None) = (free.next().copied(), free.next())
+            && found.iter().all(|(_, call)| call.peer.principal == one.1.peer.principal)
+        {
+            found = vec![one];
+        }
+        let found: Vec<_> = found.into_iter().map(|(key, call)| (key, fits(call))).collect();
         let [(key, true)] = found[..] else {
             let why = match found.len() {
                 0 | 1 => "no client that waits for an answer can be asked this",

@@ -50,6 +50,7 @@ pub struct Session {
 
 struct Call {
     id: Id,
+    weight: usize,
     stream: Stream,
     work: Work,
     /// The batch that it came in, whose requests are answered together.
@@ -60,6 +61,8 @@ struct Batch {
     /// Its requests that are under way, and one while it is still read.
     open: usize,
     responses: Vec<Bytes>,
+    /// How long all responses are together.
+    bytes: usize,
 }
 
 impl Batch {
@@ -120,10 +123,13 @@ impl Session {
         let params = admit::opened(call.params.as_ref())?;
         let field = |name: &str| Rejection::Params(format!("initialize needs {name:?}"));
         let requested = params.string("protocolVersion").ok_or_else(|| field("protocolVersion"))?;
-        let capabilities = params
-            .get("capabilities")
-            .and_then(|raw| raw.object().ok())
-            .ok_or_else(|| field("capabilities"))?;
+        // A null declares as much as an empty object.
+        let declared = params.get("capabilities").ok_or_else(|| field("capabilities"))?;
+        let capabilities = match declared.is_null() {
+            true => Object::new(),
+            false => kept(declared)?.object().map_err(|_| field("capabilities"))?,
+        };
+        let client = params.get("clientInfo").filter(|raw| !raw.is_null()).map(kept).transpose()?;
         let served_here = served.revisions;
         let revision = Revision::parse(&requested)
             .filter(|r| r.era() == Era::Legacy && served_here.contains(*r))
@@ -133,7 +139,7 @@ impl Session {
         let peer = Peer {
             revision,
             capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
-            client: params.get("clientInfo").cloned(),
+            client,
             // Where the client sets no level the server decides; the debug noise stays out.
             log_level: description.capabilities.has(Capability::Logging).then_some(Level::Info),
             principal,
@@ -169,6 +175,12 @@ impl Session {
         self.calls.len()
     }
 
+    /// How many calls are worked on: not those whose client is asked something.
+    pub fn owed(&self) -> usize {
+        let waits = |call: &&Call| matches!(call.work, Work::Call { interim: Some(_), .. });
+        self.calls.len() - self.calls.values().filter(waits).count()
+    }
+
     /// Takes in one message. `askable` says whether questions about it could be put to the client: over HTTP they
     /// need an event stream in answer.
     pub fn receive(&mut self, message: Message, served: &Served, askable: bool) -> Vec<Output> {
@@ -186,25 +198,16 @@ impl Session {
     /// one array.
     ///
     /// <https://modelcontextprotocol.io/specification/2025-03-26/basic#batching>
-    pub fn batch(&mut self, sent: Raw, served: &Served, askable: bool) -> Vec<Output> {
+    pub fn batch(&mut self, sent: &Raw, served: &Served, askable: bool) -> Vec<Output> {
         let rules = self.rules();
-        let elements = sent.array().unwrap_or_default();
-        if !rules.batches || elements.is_empty() {
-            let refusal = match rules.batches {
-                true => {
-                    let why = Rejection::Invalid("an empty array holds no message".into());
-                    let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
-                    Some(wire::error(id, &why.render(rules).error))
-                }
-                false => unreadable(&wire::Unreadable::Batch(sent), rules),
-            };
-            return refusal.map(Output::Reply).into_iter().collect();
+        if let Some(refusal) = self.refuses(sent, served) {
+            return vec![Output::Reply(refusal)];
         }
         let name = self.next_batch;
         self.next_batch += 1;
-        self.batches.insert(name, Batch { open: 1, responses: Vec::new() });
+        self.batches.insert(name, Batch { open: 1, responses: Vec::new(), bytes: 0 });
         let mut outputs = Vec::new();
-        for element in elements {
+        for element in sent.array().unwrap_or_default() {
             match wire::sort(element) {
                 Err(error) => self.in_batch(name, unreadable(&error, rules)),
                 Ok(Message::Request(call)) => {
@@ -237,6 +240,24 @@ impl Session {
         outputs
     }
 
+    /// The refusal of a whole array: of one in a revision that has none, of an empty one, and of one that holds more
+    /// messages than it may.
+    pub fn refuses(&self, sent: &Raw, served: &Served) -> Option<Bytes> {
+        let (rules, most) = (self.rules(), served.limits.batch);
+        if !rules.batches {
+            return unreadable(&wire::Unreadable::Batch(sent.clone()), rules);
+        }
+        let why = if !wire::holds_more(sent, 0) {
+            "an empty array holds no message".to_owned()
+        } else if wire::holds_more(sent, most) {
+            format!("the array holds more than {most} messages, which is the limit; send several arrays")
+        } else {
+            return None;
+        };
+        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        Some(wire::error(id, &Rejection::Invalid(why).render(rules).error))
+    }
+
     /// One less of a batch is under way; gives all responses with the last one.
     fn leave(&mut self, name: u64) -> Option<Bytes> {
         let batch = self.batches.get_mut(&name)?;
@@ -249,8 +270,22 @@ impl Session {
 
     fn in_batch(&mut self, name: u64, response: Option<Bytes>) {
         if let Some(batch) = self.batches.get_mut(&name) {
+            batch.bytes += response.as_ref().map_or(0, Bytes::len);
             batch.responses.extend(response);
         }
+    }
+
+    /// A response, or what stands for it where the answers of its batch become longer than one message may be.
+    fn fitting(&self, batch: Option<u64>, id: &Id, response: Bytes, served: &Served) -> Bytes {
+        let most = served.limits.message;
+        let others = batch.and_then(|name| self.batches.get(&name)).map_or(0, |batch| batch.bytes);
+        if others == 0 || others + response.len() <= most {
+            return response;
+        }
+        let why = format!(
+            "the answers of this array are longer than {most} bytes together, which is the limit; ask for this alone"
+        );
+        refuse(id, &Rejection::Internal(why), self.rules())
     }
 
     /// Whether a key is that of a call under way.
@@ -260,6 +295,10 @@ impl Session {
 
     /// A call is over, with its response where it has one. In a batch the last one that ends sends all responses.
     fn end(&mut self, key: CallKey, batch: Option<u64>, response: Option<Bytes>) -> Vec<Output> {
+        // The room of a burst is given back.
+        if self.calls.is_empty() && self.calls.capacity() > 64 {
+            self.calls.shrink_to_fit();
+        }
         let response = match batch {
             None => response,
             Some(name) => {
@@ -276,9 +315,11 @@ impl Session {
         served: &Served,
         askable: bool,
     ) -> Result<Vec<Output>, Rejection> {
-        admit::room(&call.id, self.calls.values().map(|running| &running.id), &served.limits)?;
+        let running = self.calls.values().map(|running| (&running.id, running.weight));
+        admit::room(call, running, &served.limits)?;
         let method = admit::method(&call.method, self.peer.revision, &served.service.describe())?;
         let mut params = admit::opened(call.params.as_ref())?;
+        admit::without_nulls(&mut params, &call.method, self.peer.revision);
         let done = || Ok(vec![Output::Reply(wire::result(&call.id, &Object::new()))]);
         match method {
             Method::Initialize => Err(Rejection::Invalid(
@@ -293,17 +334,22 @@ impl Session {
                 done()
             }
             Method::ResourcesSubscribe => {
-                let uri = uri(&params)?;
+                let uri = admit::watchable(&uri(&params)?)?;
                 if self.watched.contains_key(&uri) {
                     return done();
+                }
+                let most = served.limits.watched;
+                let wanted = self.calls.values().filter(|call| matches!(call.work, Work::Subscribe(_)));
+                if self.watched.len() + wanted.count() >= most {
+                    return Err(Rejection::Params(format!(
+                        "this session watches {most} resources, which is the limit; unsubscribe from some"
+                    )));
                 }
                 let key = self.key();
                 let stream = Stream::new(self.rules(), None, None);
                 let filter = Filter { uris: vec![uri.clone()], ..Filter::default() };
-                self.calls.insert(
-                    key,
-                    Call { id: call.id.clone(), stream, work: Work::Subscribe(uri), batch: None },
-                );
+                let (id, weight) = (call.id.clone(), call.weight());
+                self.calls.insert(key, Call { id, weight, stream, work: Work::Subscribe(uri), batch: None });
                 Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
             }
             Method::ResourcesUnsubscribe => {
@@ -332,7 +378,8 @@ impl Session {
                 });
                 let key = self.key();
                 let work = Work::Call { request: request.clone(), interim: None, rounds: 0 };
-                self.calls.insert(key, Call { id: call.id.clone(), stream, work, batch: None });
+                let (id, weight) = (call.id.clone(), call.weight());
+                self.calls.insert(key, Call { id, weight, stream, work, batch: None });
                 Ok(vec![Output::Start(key, request)])
             }
         }
@@ -421,7 +468,8 @@ impl Session {
         answer: Result<Answer, Rejection>,
         served: &Served,
     ) -> Vec<Output> {
-        let Some(Call { id, work: Work::Call { request, rounds, .. }, .. }) = self.calls.get(&key) else {
+        let Some(Call { id, work: Work::Call { request, rounds, .. }, batch, .. }) = self.calls.get(&key)
+        else {
             return Vec::new();
         };
         let (method, rules) = (request.method, self.rules());
@@ -445,6 +493,7 @@ impl Session {
             Ok(Answer::InputRequired(_)) => return Vec::new(),
             Err(rejection) => refuse(id, &rejection, rules),
         };
+        let bytes = self.fitting(*batch, id, bytes, served);
         let batch = self.calls.remove(&key).and_then(|call| call.batch);
         self.end(key, batch, Some(bytes))
     }
@@ -511,14 +560,27 @@ impl Session {
         let Some(Call { id, work: Work::Subscribe(uri), batch, .. }) = self.calls.remove(&key) else {
             return Vec::new();
         };
+        let honoured = honoured.and_then(|filter| match filter.uris.contains(&uri) {
+            true => Ok(()),
+            false => Err(Rejection::Params(
+                "this resource cannot be subscribed to: its server does not tell when it changes".into(),
+            )),
+        });
+        let mut dropped = None;
         let reply = match honoured {
-            Ok(_) => {
+            Ok(()) => {
                 self.watched.insert(uri, key);
                 wire::result(&id, &Object::new())
             }
-            Err(rejection) => refuse(&id, &rejection, self.rules()),
+            Err(rejection) => {
+                // There may be a stream of changes, in which nothing comes.
+                dropped = Some(Output::Drop(key));
+                refuse(&id, &rejection, self.rules())
+            }
         };
-        self.end(key, batch, Some(reply))
+        let mut outputs = self.end(key, batch, Some(reply));
+        outputs.extend(dropped);
+        outputs
     }
 
     /// Something changed that the session watches.
@@ -536,6 +598,21 @@ impl Session {
         }
         Vec::new()
     }
+}
+
+/// How long each thing may be that a client says of itself and that is kept as long as its session, in bytes: ten
+/// times what a client with icons and extensions says.
+const SAID: usize = 64 << 10;
+
+/// What is kept as long as the session: without the message that it came in.
+fn kept(said: &Raw) -> Result<Raw, Rejection> {
+    let length = said.as_str().len();
+    if length <= SAID {
+        return Ok(Raw::trusted(said.as_str().into()));
+    }
+    Err(Rejection::Params(format!(
+        "what initialize says of the client may be {SAID} bytes long each; this is {length} bytes long"
+    )))
 }
 
 /// The result of `initialize`.

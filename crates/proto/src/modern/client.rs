@@ -46,6 +46,7 @@ impl Calls {
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
         let mut params = project::params(request, self.revision);
+        without_null(&mut params);
         if let Some(answers) = &request.answers {
             put_answers(&mut params, answers, self.revision.rules());
         }
@@ -71,16 +72,27 @@ impl Calls {
         self.running.remove(&key).map(|_| cancelled(key, reason)).into_iter().collect()
     }
 
-    pub(crate) fn receive(&mut self, message: Message) -> Vec<Output> {
-        match message {
-            Message::Response { id, outcome } => {
-                let Some(key) = id.as_ref().and_then(Id::as_number) else { return Vec::new() };
-                match self.running.remove(&key) {
-                    Some(Running::Call(method)) => vec![Output::Answered(key, read(method, outcome))],
-                    Some(Running::Listen) => vec![Output::Ended(key)],
-                    None => Vec::new(),
-                }
+    /// A call or listen is over.
+    pub(crate) fn end(
+        &mut self,
+        key: CallKey,
+        answer: impl FnOnce(Method) -> Result<Answer, Rejection>,
+    ) -> Vec<Output> {
+        match self.running.remove(&key) {
+            Some(Running::Call(method)) => vec![Output::Answered(key, answer(method))],
+            Some(Running::Listen) => {
+                vec![Output::Ended(key, answer(Method::SubscriptionsListen).err())]
             }
+            None => Vec::new(),
+        }
+    }
+
+    pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
+        match message {
+            Message::Response { id, outcome } => match id.map_or(on, |id| id.as_number()) {
+                Some(key) => self.end(key, |method| read(method, outcome)),
+                None => Vec::new(),
+            },
             Message::Notification { method, params } => {
                 let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
                 Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params))
@@ -92,7 +104,7 @@ impl Calls {
 
     fn notified(&mut self, notice: Notice, mut params: Object) -> Vec<Output> {
         let inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
-        let listen = inner.get(meta::SUBSCRIPTION_ID).and_then(Id::read).and_then(|id| id.as_number());
+        let listen = inner.get(meta::SUBSCRIPTION_ID).and_then(Id::own);
         match notice {
             Notice::Progress => progress(&mut params)
                 .filter(|(key, _)| self.running.contains_key(key))
@@ -124,6 +136,11 @@ impl Calls {
             self.running.iter().filter(|(_, r)| matches!(r, Running::Call(_))).map(|(key, _)| *key);
         calls.next().filter(|_| calls.next().is_none())
     }
+}
+
+/// No member of params may be null: a peer that sends it means that there is nothing.
+pub(crate) fn without_null(params: &mut Object) {
+    params.retain(|_, value| !value.is_null());
 }
 
 /// Writes the keys of one hop into `_meta`.
@@ -171,24 +188,29 @@ fn read(method: Method, outcome: Result<Raw, Raw>) -> Result<Answer, Rejection> 
     let result = outcome.map_err(|error| Rejection::passed(&error))?;
     let mut result =
         result.object().map_err(|e| Rejection::Internal(format!("the server sent no proper result: {e}")))?;
-    match result.take("resultType").map(|raw| raw.string()) {
+    match sent(&mut result, "resultType").map(|raw| raw.string()) {
         None => Ok(Answer::Complete(result)),
         Some(Some(kind)) if kind == "complete" => Ok(Answer::Complete(without_identity(result))),
         Some(Some(kind)) if kind == "input_required" && method.row().asks => {
-            let questions = match result.take("inputRequests") {
+            let questions = match sent(&mut result, "inputRequests") {
                 None => Vec::new(),
                 Some(raw) => {
                     let map = raw.object().map_err(|e| Rejection::Internal(format!("inputRequests: {e}")))?;
                     map.into_iter().map(|(key, raw)| question(key, &raw)).collect::<Result<_, _>>()?
                 }
             };
-            Ok(Answer::InputRequired(Interim { questions, state: result.take("requestState") }))
+            Ok(Answer::InputRequired(Interim { questions, state: sent(&mut result, "requestState") }))
         }
         Some(kind) => {
             let kind = kind.unwrap_or_default();
             Err(Rejection::Internal(format!("the server sent a result of type {kind:?}, which is not known")))
         }
     }
+}
+
+/// Takes a member out; one that is null counts as absent.
+fn sent(object: &mut Object, name: &str) -> Option<Raw> {
+    object.take(name).filter(|raw| !raw.is_null())
 }
 
 fn question(key: ByteString, raw: &Raw) -> Result<(ByteString, crate::service::Ask), Rejection> {
@@ -219,7 +241,7 @@ pub(crate) fn cancelled(key: CallKey, reason: &str) -> Bytes {
 
 /// Reads a progress notification that carries a token of ours.
 pub(crate) fn progress(params: &mut Object) -> Option<(CallKey, Event)> {
-    let key = params.take("progressToken").and_then(|raw| Id::read(&raw)).and_then(|id| id.as_number())?;
+    let key = params.take("progressToken").as_ref().and_then(Id::own)?;
     params.take(meta::META);
     Some((key, Event::Progress(std::mem::take(params))))
 }

@@ -13,6 +13,7 @@ use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
 use crate::service::{Answer, Change, Description, Event, Filter, Peer, Principal, Request};
 use crate::stream::{self, Stream};
+use crate::wanted::Wanted;
 use crate::wire::{self, ErrorId, Id};
 
 /// What is to be done with a request that was let in.
@@ -30,11 +31,12 @@ pub enum Opening {
 #[derive(Debug)]
 pub struct Call {
     id: Id,
+    weight: usize,
     method: Method,
     stream: Stream,
     peer: Arc<Peer>,
     retried: bool,
-    listen: Option<Filter>,
+    listen: Option<Wanted>,
 }
 
 /// Why the server ends a listen.
@@ -78,6 +80,7 @@ impl Call {
         let logs = served.service.describe().capabilities.has(Capability::Logging);
         let mut opened = Call {
             id: call.id.clone(),
+            weight: call.weight(),
             method: request.method,
             stream: Stream::new(peer.revision.rules(), token, peer.log_level.filter(|_| logs)),
             peer: Arc::clone(&peer),
@@ -91,8 +94,8 @@ impl Call {
                 Opening::Reply(wire::result(&opened.id, &result))
             }
             Method::SubscriptionsListen => {
-                let asked = filter(&request.params)?;
-                opened.listen = Some(asked.clone());
+                let asked = filter(&request.params, &served.limits)?;
+                opened.listen = Some(Wanted::of(&asked));
                 Opening::Listen(asked, peer)
             }
             _ => Opening::Call(Box::new(request)),
@@ -103,6 +106,11 @@ impl Call {
     /// The id.
     pub fn id(&self) -> &Id {
         &self.id
+    }
+
+    /// How many bytes the request is.
+    pub fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Whether it is a listen.
@@ -151,7 +159,7 @@ impl Call {
     /// The acknowledgement of a listen, its first message.
     pub fn listening(&mut self, honoured: Filter) -> Bytes {
         let shown = honoured.object();
-        self.listen = Some(honoured);
+        self.listen = Some(Wanted::of(&honoured));
         let params = Object::new()
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, self.id.raw())))
             .with("notifications", Raw::from(shown));
@@ -160,7 +168,7 @@ impl Call {
 
     /// The notification of a change, where this listen asked for it.
     pub fn changed(&self, change: &Change) -> Option<Bytes> {
-        let wanted = self.listen.as_ref().is_some_and(|filter| filter.wants(change));
+        let wanted = self.listen.as_ref().is_some_and(|wanted| wanted.wants(change));
         if wanted { stream::change(change, Some(&self.id.raw()), self.rules()) } else { None }
     }
 
@@ -192,12 +200,23 @@ fn discover(description: &Description, served: &Served) -> Object {
 }
 
 /// Reads the filter of a listen.
-fn filter(params: &Object) -> Result<Filter, Rejection> {
+fn filter(params: &Object, limits: &wire::Limits) -> Result<Filter, Rejection> {
     let wrong = |what: &str| Rejection::Params(format!("\"notifications\": {what}"));
     let asked = params
         .get("notifications")
         .ok_or_else(|| wrong("it is required: an object that names what to listen for"))?
         .object()
         .map_err(|_| wrong("it must be an object"))?;
-    Filter::read(&asked).map_err(|why| wrong(&why))
+    let mut filter = Filter::read(&asked).map_err(|why| wrong(&why))?;
+    if filter.uris.len() > limits.watched {
+        return Err(wrong(&format!(
+            "it names {} resources, and {} are the limit; listen to the others in another request",
+            filter.uris.len(),
+            limits.watched
+        )));
+    }
+    for uri in &mut filter.uris {
+        *uri = admit::watchable(uri)?;
+    }
+    Ok(filter)
 }

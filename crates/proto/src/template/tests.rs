@@ -213,6 +213,12 @@ fn a_hostile_uri_costs_its_length() {
             assert!(steps(&template, &uri) <= bound * (uri.chars().count() + 1), "{}", template.as_str());
         }
     }
+    // What is too much of both is not begun with.
+    let any = Template::new("{+a}").unwrap();
+    assert!(any.matches(&"a".repeat(WORK / 64)).is_some() && any.matches(&"a".repeat(WORK)).is_none());
+    let long = "{a}/".repeat(LONGEST / 4);
+    assert!(Template::new(&long).is_ok());
+    assert!(Template::new(&(long + "x")).unwrap_err().contains("at most 2048 bytes"));
     let uri = "/a".repeat(50_000);
     assert_eq!(values("{/path*}", &uri).map(|values| values[0].len()), Some("path=".len() + 2 * 50_000 - 1));
 }

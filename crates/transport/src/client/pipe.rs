@@ -9,18 +9,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::legacy::client::Session;
 use proto::modern::client::Calls;
-use proto::upstream::Edge;
-use proto::wire::{self, Id, Message, Unreadable};
-use proto::{CacheHint, Capabilities, Description, Object, Raw, Rejection};
+use proto::upstream::{CallKey, Edge};
+use proto::wire::{self, Id, Message};
+use proto::{CacheHint, Capabilities, Description, Heard, Object, Raw, Rejection};
 use spec::{Code, Era, Method, Revision, Revisions, meta};
-use tokio::io::{AsyncRead, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::output::Output;
 use super::process::{self, Program};
-use super::{Client, Found, Link, Settings, Shared, Stderr};
-use crate::line::{Line, Lines};
+use super::{Client, Found, Link, Settings, Shared, Slot, Stderr, Waiting};
+use crate::line::Line;
 use crate::{BACKLOG, TransportError};
 
 const PROBE: u64 = 1;
@@ -49,7 +50,7 @@ async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<
     let (streams, keeper) = process::start(program, &gone, settings)?;
     let (out, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(streams.stdin, queue, gone.clone()));
-    let mut lines = Lines::new(streams.stdout, settings.limits.message);
+    let mut lines = Output::new(streams.stdout, settings.limits.message);
     let found = tokio::time::timeout(settings.connect, find_out(&mut lines, &out, settings, probe)).await;
     let found = match found {
         Ok(Ok(found)) => found,
@@ -59,8 +60,15 @@ async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<
             keeper.ended().await;
             return Err(match failed {
                 Ok(Err(TransportError::Closed(_))) => TransportError::Closed(keeper.last_words()),
+                Ok(Err(TransportError::Protocol(why))) => {
+                    TransportError::Protocol(format!("{why}{}", keeper.said()))
+                }
                 Ok(Err(error)) => error,
-                _ => TransportError::Timeout(settings.connect),
+                _ => TransportError::Protocol(format!(
+                    "no answer within {} s{}",
+                    settings.connect.as_secs(),
+                    keeper.said()
+                )),
             });
         }
     };
@@ -81,11 +89,10 @@ pub(super) trait Feed: Send {
     fn ended(&self) -> Option<String> {
         None
     }
-}
 
-impl<R: AsyncRead + Unpin + Send> Feed for Lines<R> {
-    fn next(&mut self) -> impl Future<Output = io::Result<Option<Line>>> + Send {
-        Lines::next(self)
+    /// The call that the server refused when it ended, and did not begin.
+    fn not_taken(&self) -> Option<CallKey> {
+        None
     }
 }
 
@@ -122,19 +129,11 @@ pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: Cancel
         };
         let Some(strong) = shared.upgrade() else { break };
         match line {
-            Ok(Some(Line::Message(bytes))) => {
-                let read = wire::read(bytes.clone(), &strong.settings.limits);
-                if matches!(&read, Err(error) if !matches!(error, Unreadable::Batch(_))) {
-                    rubbish(&bytes, &strong.settings);
+            Ok(Some(line)) => {
+                for heard in said(line, &strong.settings) {
+                    let replies = strong.take_in(heard, None);
+                    strong.owe(replies).await;
                 }
-                for message in wire::each(read) {
-                    let messages = strong.receive(message, None);
-                    // Only answers to the server's own questions; waiting for room could wait for the server.
-                    strong.send_later(messages);
-                }
-            }
-            Ok(Some(Line::TooLong)) => {
-                tracing::warn!(ended, "a message of a server is over the limit and was skipped")
             }
             Ok(None) | Err(_) => break,
         }
@@ -146,9 +145,31 @@ pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: Cancel
             let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
             words = keeper.last_words();
         }
+        let refused = feed.not_taken().and_then(|key| shared.lock().calls.remove(&key));
         shared.end(&ended, &words);
+        if let Some(Slot { answer: Waiting::For(waiting), local, .. }) = refused {
+            let more = if local { words.as_str() } else { "" };
+            let _ = waiting.send(Err(Rejection::Gone(format!("{ended}{more}"))));
+        }
     }
     gone.cancel();
+}
+
+/// What is in a line; what is none is said where someone looks for it.
+fn said(line: Line, settings: &Settings) -> Vec<Heard> {
+    match line {
+        Line::Message(bytes) => {
+            let heard = proto::hear(bytes.clone(), &settings.limits);
+            if heard.iter().any(|heard| matches!(heard, Heard::Rubbish)) {
+                rubbish(&bytes, settings);
+            }
+            heard
+        }
+        Line::TooLong(seen) => {
+            let why = format!("it is over the limit of {} bytes", settings.limits.message);
+            vec![super::body::over(&seen, why)]
+        }
+    }
 }
 
 /// What a server said to the probe or the handshake.
@@ -169,16 +190,21 @@ pub(super) async fn find_out(
 ) -> Result<Found, TransportError> {
     let closed = |_| TransportError::Closed(String::new());
     let mut modern = None;
+    let mut probing = probe;
     if probe {
         let revision = Revision::LATEST_MODERN;
         let params = Calls::discover(revision, &settings.introduction);
         out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params))
             .await
             .map_err(closed)?;
-        match tokio::time::timeout(settings.probe, hear(feed, settings)).await {
+        match tokio::time::timeout(settings.probe, hear(feed, settings, Some(PROBE))).await {
             Ok(Ok(Said::Modern(found))) => return Ok(*found),
-            Ok(Ok(Said::Other(supported))) => only_legacy(&supported)?,
-            Ok(Ok(Said::Legacy | Said::Initialized(_))) | Err(_) => {}
+            Ok(Ok(Said::Other(supported))) => {
+                only_legacy(&supported)?;
+                probing = false;
+            }
+            Ok(Ok(Said::Legacy | Said::Initialized(_))) => probing = false,
+            Err(_) => {}
             Ok(Err(error)) => return Err(error),
         }
     }
@@ -187,7 +213,7 @@ pub(super) async fn find_out(
         .await
         .map_err(closed)?;
     loop {
-        match hear(feed, settings).await? {
+        match hear(feed, settings, (!probing).then_some(INITIALIZE)).await? {
             // A slow server: what it says to the probe counts only where it refuses the handshake.
             Said::Modern(found) => modern = Some(found),
             Said::Other(_) | Said::Legacy => {}
@@ -219,21 +245,29 @@ pub(super) fn only_legacy(supported: &[String]) -> Result<(), TransportError> {
     )))
 }
 
-/// Reads until the server says something to the point. Banners and other rubbish are skipped.
-async fn hear(feed: &mut impl Feed, settings: &Settings) -> Result<Said, TransportError> {
+/// Reads until the server says something to the point. Banners and other rubbish are skipped. An error that names no
+/// request is the answer to the one that waits `alone`.
+async fn hear(feed: &mut impl Feed, settings: &Settings, alone: Option<u64>) -> Result<Said, TransportError> {
     loop {
         let line = feed.next().await.map_err(|_| TransportError::Closed(String::new()))?;
         let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
-        let Line::Message(bytes) = line else { continue };
-        let message = wire::read(bytes.clone(), &settings.limits);
-        if message.is_err() {
-            rubbish(&bytes, settings);
-        }
-        let Ok(Message::Response { id: Some(id), outcome }) = message else { continue };
-        match id.as_number() {
-            Some(INITIALIZE) => return Ok(Said::Initialized(outcome)),
-            Some(PROBE) => return Ok(probed(outcome, settings)),
-            _ => {}
+        for heard in said(line, settings) {
+            let (id, outcome) = match heard {
+                Heard::Message(Message::Response { id: Some(id), outcome }) => (id.as_number(), Ok(outcome)),
+                Heard::Message(Message::Response { id: None, outcome }) => (alone, Ok(outcome)),
+                Heard::Broken { answers, why } => (answers, Err(why)),
+                _ => continue,
+            };
+            match (id, outcome) {
+                (Some(INITIALIZE), Ok(outcome)) => return Ok(Said::Initialized(outcome)),
+                (Some(INITIALIZE), Err(why)) => {
+                    let why = format!("the server's answer to the handshake cannot be read: {why}");
+                    return Err(TransportError::Protocol(why));
+                }
+                (Some(PROBE), Ok(outcome)) => return Ok(probed(outcome, settings)),
+                (Some(PROBE), Err(_)) => return Ok(Said::Legacy),
+                _ => {}
+            }
         }
     }
 }

@@ -81,15 +81,28 @@ impl Keeper {
     }
 }
 
+impl Keeper {
+    /// What the process said on stderr so far, as the end of a sentence about something else than its end.
+    pub(super) fn said(&self) -> String {
+        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        spoken(&words.1)
+    }
+}
+
+fn spoken(lines: &VecDeque<String>) -> String {
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("; its last words on stderr: {}", lines.join(" | "))
+    }
+}
+
 fn last_words(words: &LastWords) -> String {
     let words = words.lock().unwrap_or_else(PoisonError::into_inner);
     let (status, lines) = &*words;
     let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-    if lines.is_empty() {
-        return status;
-    }
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    format!("{status}; its last words on stderr: {}", lines.join(" | "))
+    format!("{status}{}", spoken(lines))
 }
 
 /// Starts a program. Cancelling `gone` ends it; `gone` is cancelled when it ends by itself.

@@ -2,7 +2,6 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http>
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,31 +14,76 @@ use proto::{Rejection, wire};
 use spec::{Era, header as name};
 
 use super::door::Accept;
-use super::live::Live;
+use super::live::{Live, Use};
 use super::respond::one;
 use super::streams::{EventId, Lost};
 use super::{App, Refusal, door, json, principal};
+use crate::crowd::{Full, Share, Table, Who};
 
 /// How often sessions are looked through for those that nobody uses, at most.
 const SWEEP: Duration = Duration::from_secs(30);
 
+/// How many sessions are looked at for one of the least use, from the first on that is idle.
+const LOOKED_AT: usize = 64;
+
 /// The live sessions, by id.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    live: HashMap<String, Arc<Live>>,
+    live: Table<Arc<str>, Arc<Live>>,
     /// A task looks for those that nobody uses.
     swept: bool,
 }
 
 impl Sessions {
     fn forget_stale(&mut self, idle: Duration) {
-        self.live.retain(|_, live| {
-            let stale = live.is_stale(idle);
-            if stale {
-                live.close();
+        let stale = self.live.oldest(None).filter(|(_, live)| live.is_stale(idle));
+        let stale: Vec<Arc<str>> = stale.map(|(id, _)| Arc::clone(id)).collect();
+        for live in stale.iter().filter_map(|id| self.live.remove(id)) {
+            live.close();
+        }
+    }
+
+    /// Takes out one session where there may be no more: the longest unused, first of those that nothing came for after
+    /// they were opened; one that is read or works only where all are.
+    fn make_room(&mut self, share: Share, who: Who) -> Option<(Arc<Live>, Full)> {
+        let full = share.room(who, self.live.len(), self.live.len_of(who), 1).err()?;
+        let of = full.own().then_some(who);
+        let mut in_use = Vec::new();
+        let mut found: Option<(Use, Arc<str>)> = None;
+        let mut looked_at = 0;
+        for (id, live) in self.live.oldest(of) {
+            let its = live.in_use();
+            if found.as_ref().is_none_or(|(least, _)| its < *least) {
+                found = Some((its, Arc::clone(id)));
             }
-            !stale
-        });
+            match its {
+                Use::Read | Use::Works if looked_at == 0 => in_use.push(Arc::clone(id)),
+                _ => looked_at += 1,
+            }
+            if its == Use::None || looked_at == LOOKED_AT {
+                break;
+            }
+        }
+        // Whoever looks next need not pass these again.
+        for id in in_use {
+            self.live.touch(&id);
+        }
+        let (_, id) = found?;
+        self.live.remove(&id).map(|live| (live, full))
+    }
+}
+
+/// Has sessions forget what they keep for clients that come back, the longest unused first, until all together keep no
+/// more than they may; where that is not enough, also what is not read by the connections that they have.
+pub(crate) fn forget(app: &App) {
+    let sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    for all in [false, true] {
+        for (_, live) in sessions.live.oldest(None) {
+            if app.kept.is_enough() || all && !app.kept.is_over() {
+                return;
+            }
+            live.forget(all);
+        }
     }
 }
 
@@ -53,7 +97,7 @@ fn sweep(app: &Arc<App>) {
             let Some(app) = weak.upgrade() else { return };
             let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.forget_stale(idle);
-            if sessions.live.is_empty() {
+            if sessions.live.len() == 0 {
                 sessions.swept = false;
                 return;
             }
@@ -64,8 +108,8 @@ fn sweep(app: &Arc<App>) {
 /// The live session that a request names.
 pub(crate) fn find(app: &App, headers: &HeaderMap) -> Option<Arc<Live>> {
     let id = headers.get(name::SESSION_ID)?.to_str().ok()?;
-    let sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    sessions.live.get(id).cloned()
+    let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    sessions.live.touch(id).cloned()
 }
 
 /// A session that is not, or no longer, there.
@@ -78,29 +122,26 @@ pub(crate) fn initialize(
     app: &Arc<App>,
     call: &wire::Call,
     accept: Accept,
+    who: Who,
 ) -> Result<Response<Body>, Refusal> {
     let refuse = |status, rejection: &Rejection| Refusal { status, ..Refusal::of(&call.id, rejection) };
     let (session, reply) = Session::open(call, &app.served, principal())
         .map_err(|rejection| refuse(StatusCode::BAD_REQUEST, &rejection))?;
-    let full = || {
-        let why = format!("{} sessions are open, which is the limit; try again later", app.options.sessions);
-        refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal(why))
-    };
-    let id = session_id().ok_or_else(|| {
+    let unmade = || {
         refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal("no session id could be made".into()))
-    })?;
-    let value = HeaderValue::from_str(&id).map_err(|_| full())?;
-    let live = Arc::new(Live::new(session, &app.served, &app.options));
+    };
+    let id = session_id().ok_or_else(unmade)?;
+    let value = HeaderValue::from_str(&id).map_err(|_| unmade())?;
+    let live = Arc::new(Live::new(session, app));
     let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    if sessions.live.len() >= app.options.sessions {
-        sessions.forget_stale(app.options.session_idle);
-    }
-    if sessions.live.len() >= app.options.sessions {
-        return Err(full());
-    }
-    sessions.live.insert(id, live);
+    let gone = sessions.make_room(app.crowd.sessions, who);
+    sessions.live.insert(id.into(), who, live);
     let sweeping = std::mem::replace(&mut sessions.swept, true);
     drop(sessions);
+    if let Some((gone, full)) = gone {
+        tracing::debug!("the longest unused session ends: {full}");
+        gone.close();
+    }
     if !sweeping {
         sweep(app);
     }
@@ -163,7 +204,7 @@ fn no_stream() -> Refusal {
 }
 
 /// Opens a stream of a session, for what concerns no call, or goes on with a stream that broke off.
-pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap, who: Who) -> Result<Response<Body>, Refusal> {
     if named(app, headers)?.is_none() {
         return Err(no_stream());
     }
@@ -175,14 +216,15 @@ pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap) -> Result<Response<Body>,
             "a GET is answered by text/event-stream only",
         ));
     }
+    let room = app.crowd.listens.enter(who).map_err(|full| Refusal::full(&full))?;
     let Some(seen) = headers.get(name::LAST_EVENT_ID) else {
         if live.own_streams() >= app.options.streams {
             return Err(no_more_streams());
         }
-        return Ok(live.stream(&app.options, &app.shutdown));
+        return Ok(live.stream(&app.options, &app.shutdown, room));
     };
     let seen = seen.to_str().ok().and_then(EventId::read).ok_or(Lost::Unknown);
-    seen.and_then(|seen| live.resume(seen, &app.options, &app.shutdown)).map_err(|lost| {
+    seen.and_then(|seen| live.resume(seen, &app.options, &app.shutdown, room)).map_err(|lost| {
         let bad = |why| Refusal::plain(StatusCode::BAD_REQUEST, why);
         match lost {
             Lost::Unknown => bad("Last-Event-ID names no event of this session"),

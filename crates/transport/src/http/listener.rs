@@ -1,56 +1,110 @@
 //! Accepts connections and serves a router on them.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
+use super::bodies::{Arriving, Leaving};
+use super::patient::Patient;
+use super::{Crowd, Options, Refusal};
 use crate::accept;
+use crate::crowd::{Full, Seat};
 
 /// How long a client may take to send a request's head.
 const HEAD: Duration = Duration::from_secs(30);
+/// What a connection holds back at most, read and not yet worked on, or written and not yet sent: the longest head.
+const BUFFER: usize = 64 << 10;
+/// How long a connection on which no request is worked on may stay open when the process is to end: its last answer
+/// may still be on its way.
+const LEAVING: Duration = Duration::from_millis(500);
+/// How long a client is listened to that there is no room for, so that it gets to read why.
+const REFUSED: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown` is cancelled, and then lets running requests end for a while.
 ///
 /// # Errors
 /// When the listener fails for good.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
-    let token = shutdown.clone();
-    accept::tcp(listener, shutdown, move |stream| connection(stream, router.clone(), token.clone())).await;
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    options: &Options,
+    crowd: Crowd,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let (token, stall, connections) = (shutdown.clone(), options.stall, Arc::clone(&crowd.connections));
+    let serve = move |stream, seat| {
+        connection(Patient::new(stream, stall), router.clone(), seat, crowd.clone(), token.clone())
+    };
+    accept::tcp(listener, shutdown, connections, serve, refuse).await;
     Ok(())
 }
 
 /// Serves a Unix socket until `shutdown` is cancelled.
 pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: CancellationToken) {
-    let token = shutdown.clone();
-    accept::unix(listener, shutdown, move |stream| connection(stream, router.clone(), token.clone())).await;
+    let options = Options::default();
+    let (token, crowd) = (shutdown.clone(), Crowd::new(&options));
+    let connections = Arc::clone(&crowd.connections);
+    let serve = move |stream, seat| {
+        connection(Patient::new(stream, options.stall), router.clone(), seat, crowd.clone(), token.clone())
+    };
+    accept::unix(listener, shutdown, connections, serve, refuse).await;
 }
 
 /// Serves one connection.
-async fn connection<S>(stream: S, router: Router, shutdown: CancellationToken)
+async fn connection<S>(stream: S, router: Router, seat: Arc<Seat>, crowd: Crowd, shutdown: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let leaving = crowd.leaving.holding(seat.who(), seat.let_go().clone());
+    let at = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut router = router.clone();
-        async move { router.call(request.map(Body::new)).await }
+        let (mut router, seat, leaving) = (router.clone(), Arc::clone(&at), Arc::clone(&leaving));
+        let mut request = Arriving::of(request, &seat);
+        request.extensions_mut().insert(Arc::clone(&seat));
+        async move { router.call(request).await.map(|response| Leaving::of(response, &seat, &leaving)) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
         _ = &mut connection => return,
         () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    // What was begun is worked on; who has sent half a request does not hold up the end.
+    loop {
+        tokio::select! {
+            _ = &mut connection => return,
+            () = tokio::time::sleep(LEAVING) => if seat.is_waiting() { return },
+        }
+    }
+}
+
+/// Says to a client that there is no room for its connection.
+async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin, full: Full) {
+    let text = Refusal::full(&full).text();
+    let refused = async {
+        stream.write_all(text.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What it has said meanwhile would have the answer thrown away.
+        let mut said = [0; 4096];
+        for _ in 0..16 {
+            if stream.read(&mut said).await? == 0 {
+                break;
+            }
+        }
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(REFUSED, refused).await;
 }

@@ -20,20 +20,21 @@ use tokio_util::sync::CancellationToken;
 use super::door::Accept;
 use super::respond::{event_stream, gone, one};
 use super::streams::{EventId, Form, Lost, Next, Place, Room, Streams};
-use super::{App, Options, accepted, json};
+use super::{App, Options, accepted, json, legacy};
+use crate::crowd::Counted;
 use crate::{BACKLOG, sse};
 
 /// How long an answer may take to go out as one JSON object. What takes longer gets an event stream, on which its
 /// client hears that it is alive, and for which it can come back.
 const PROMPT: Duration = Duration::from_millis(500);
-/// How long a client may read nothing of what waits for it before its connection is let go.
-const STALL: Duration = Duration::from_secs(60);
 
 /// A live session.
 pub(crate) struct Live {
+    app: Weak<App>,
     served: Arc<Served>,
     rules: &'static Rules,
     retry: Duration,
+    stall: Duration,
     state: Mutex<State>,
 }
 
@@ -44,23 +45,42 @@ struct State {
     work: HashMap<CallKey, AbortHandle>,
     listens: HashMap<CallKey, AbortHandle>,
     used: Instant,
+    /// More came from its client than the request that opened it.
+    begun: bool,
+}
+
+/// How much a session is in use: of those of the least use the longest unused goes where there is no room for all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Use {
+    /// It was opened, and nothing came after that.
+    None,
+    /// Nothing runs in it, and nobody reads.
+    Idle,
+    /// A connection reads a stream of it.
+    Read,
+    /// A call is worked on.
+    Works,
 }
 
 impl Live {
-    pub(crate) fn new(session: Session, served: &Arc<Served>, options: &Options) -> Live {
+    pub(crate) fn new(session: Session, app: &Arc<App>) -> Live {
         let mut name = [0; 4];
         // Without randomness no session is opened at all.
         let _ = getrandom::fill(&mut name);
+        let options = &app.options;
         Live {
-            served: Arc::clone(served),
+            app: Arc::downgrade(app),
+            served: Arc::clone(&app.served),
             rules: session.rules(),
             retry: options.retry,
+            stall: options.stall,
             state: Mutex::new(State {
                 session,
-                streams: Streams::new(u32::from_ne_bytes(name), options.replay),
+                streams: Streams::new(u32::from_ne_bytes(name), options.replay, Arc::clone(&app.kept)),
                 work: HashMap::new(),
                 listens: HashMap::new(),
                 used: Instant::now(),
+                begun: false,
             }),
         }
     }
@@ -79,6 +99,31 @@ impl Live {
     pub(crate) fn is_stale(&self, idle: Duration) -> bool {
         let state = self.lock();
         state.work.is_empty() && !state.streams.is_read() && state.used.elapsed() > idle
+    }
+
+    /// How much it is in use.
+    pub(crate) fn in_use(&self) -> Use {
+        let state = self.lock();
+        match () {
+            () if !state.work.is_empty() => Use::Works,
+            () if state.streams.is_read() => Use::Read,
+            () if state.begun => Use::Idle,
+            () => Use::None,
+        }
+    }
+
+    /// Forgets what is kept in case its client comes back; with `all` also what is not read by connections that it
+    /// has, and lets go of those.
+    pub(crate) fn forget(&self, all: bool) {
+        let mut state = self.lock();
+        if all { state.streams.let_go() } else { state.streams.forget() }
+    }
+
+    /// Has sessions forget where all of them together keep too much.
+    fn relieve(&self) {
+        if let Some(app) = self.app.upgrade().filter(|app| app.kept.is_over()) {
+            legacy::forget(&app);
+        }
     }
 
     /// Ends all calls and streams.
@@ -103,14 +148,18 @@ impl Live {
         accept: Accept,
         app: &App,
     ) -> Response<Body> {
-        let empty =
-            matches!(&read, Err(Unreadable::Batch(sent)) if sent.array().is_ok_and(|of| of.is_empty()));
         let (outputs, place) = {
             let mut state = self.lock();
-            state.used = Instant::now();
+            (state.used, state.begun) = (Instant::now(), true);
+            if let Err(Unreadable::Batch(sent)) = &read
+                && let Some(refusal) = state.session.refuses(sent, &self.served)
+            {
+                // Nothing in it could be accepted.
+                return json(StatusCode::BAD_REQUEST, refusal);
+            }
             let outputs = match read {
                 Ok(message) => state.session.receive(message, &self.served, accept.stream),
-                Err(Unreadable::Batch(sent)) => state.session.batch(sent, &self.served, accept.stream),
+                Err(Unreadable::Batch(sent)) => state.session.batch(&sent, &self.served, accept.stream),
                 Err(_) => Vec::new(),
             };
             let keys: Vec<CallKey> = outputs
@@ -125,15 +174,13 @@ impl Live {
             let place = (!keys.is_empty()).then(|| state.streams.of_calls(&keys, !accept.stream));
             (outputs, place)
         };
-        let reading = place.map(|place| Reading { live: Arc::clone(self), place });
+        let reading = place.map(|place| Reading { live: Arc::clone(self), place, _room: None });
         let reply = outputs.iter().find_map(|output| match output {
             Output::Reply(bytes) => Some(bytes.clone()),
             _ => None,
         });
         self.apply(outputs).await;
         match (reply, reading) {
-            // Nothing in it could be accepted.
-            (Some(bytes), _) if empty => json(StatusCode::BAD_REQUEST, bytes),
             (Some(bytes), _) => one(bytes, accept, app.options.keep_alive),
             (None, Some(reading)) => reading.answer(accept, &app.options).await,
             (None, None) => accepted(),
@@ -145,9 +192,14 @@ impl Live {
         self: &Arc<Self>,
         options: &Options,
         shutdown: &CancellationToken,
+        room: Counted,
     ) -> Response<Body> {
-        let place = self.lock().streams.of_session();
-        let reading = Reading { live: Arc::clone(self), place };
+        let place = {
+            let mut state = self.lock();
+            state.begun = true;
+            state.streams.of_session()
+        };
+        let reading = Reading { live: Arc::clone(self), place, _room: Some(room) };
         reading.events(self.rules.priming_event, options.keep_alive, Some(shutdown.clone()))
     }
 
@@ -157,6 +209,7 @@ impl Live {
         seen: EventId,
         options: &Options,
         shutdown: &CancellationToken,
+        room: Counted,
     ) -> Result<Response<Body>, Lost> {
         let place = {
             let mut state = self.lock();
@@ -165,7 +218,7 @@ impl Live {
         };
         // A new stream in the place of one that is gone has ids of its own.
         let fresh = place.stream != seen.stream;
-        let reading = Reading { live: Arc::clone(self), place };
+        let reading = Reading { live: Arc::clone(self), place, _room: Some(room) };
         Ok(reading.events(fresh && self.rules.priming_event, options.keep_alive, Some(shutdown.clone())))
     }
 
@@ -180,7 +233,10 @@ impl Live {
             match output {
                 Output::Reply(_) => {}
                 Output::Send(key, bytes) => self.send(key, &bytes).await,
-                Output::Push(bytes) => self.lock().streams.push(&bytes),
+                Output::Push(bytes) => {
+                    self.lock().streams.push(&bytes);
+                    self.relieve();
+                }
                 Output::Start(key, request) => self.start(key, request),
                 Output::Listen(key, filter, peer) => self.listen(key, filter, peer).await,
                 Output::Drop(key) => {
@@ -200,18 +256,19 @@ impl Live {
     /// stands still is let go.
     async fn send(&self, key: CallKey, bytes: &Bytes) {
         loop {
-            let Room::Full(changed) = self.lock().streams.send(key, bytes) else { return };
+            let Room::Full(changed) = self.lock().streams.send(key, bytes) else { break };
             let changed = changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             // There may be room since.
             if matches!(self.lock().streams.send(key, bytes), Room::Taken) {
-                return;
+                break;
             }
-            if tokio::time::timeout(STALL, changed).await.is_err() {
+            if tokio::time::timeout(self.stall, changed).await.is_err() {
                 self.lock().streams.give_up(key);
             }
         }
+        self.relieve();
     }
 
     /// Runs a call in a task of its own: it goes on when the client disconnects.
@@ -228,6 +285,9 @@ impl Live {
                 let outputs = {
                     let mut state = live.lock();
                     state.work.remove(&key);
+                    if state.work.is_empty() && state.work.capacity() > BACKLOG {
+                        state.work.shrink_to_fit();
+                    }
                     state.used = Instant::now();
                     state.session.answered(key, answer, &live.served)
                 };
@@ -311,6 +371,8 @@ async fn with_events<T>(
 struct Reading {
     live: Arc<Live>,
     place: Place,
+    /// Its place among the streams that have no end.
+    _room: Option<Counted>,
 }
 
 impl Drop for Reading {

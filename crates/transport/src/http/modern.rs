@@ -15,12 +15,14 @@ use super::door::Accept;
 use super::respond::{Frame, Frames, events, one, respond};
 use super::{App, Refusal, principal};
 use crate::BACKLOG;
+use crate::crowd::{Counted, Who};
 
 pub(crate) async fn post(
     app: &Arc<App>,
     headers: &HeaderMap,
     call: &wire::Call,
     accept: Accept,
+    who: Who,
 ) -> Result<Response<Body>, Refusal> {
     let refuse = |rejection: Rejection| Refusal::of(&call.id, &rejection);
     let (mut opened, opening) = Call::open(call, Some(headers), &app.served, &principal()).map_err(refuse)?;
@@ -34,9 +36,10 @@ pub(crate) async fn post(
             Err(Refusal { status: StatusCode::NOT_ACCEPTABLE, ..refuse(Rejection::Invalid(why.into())) })
         }
         Opening::Listen(filter, peer) => {
+            let room = app.crowd.listens.enter(who).map_err(|full| Refusal::full_to(&call.id, &full))?;
             let listening = app.served.service.listen(filter, peer).await.map_err(refuse)?;
             let acknowledged = opened.listening(listening.honoured);
-            let frames = listen(app, opened, acknowledged, listening.changes);
+            let frames = listen(app, opened, acknowledged, listening.changes, room);
             Ok(events(frames, app.options.keep_alive))
         }
     }
@@ -106,9 +109,16 @@ struct Listen {
     ready: VecDeque<Frame>,
     ended: bool,
     shutdown: CancellationToken,
+    _room: Counted,
 }
 
-fn listen(app: &Arc<App>, call: Call, acknowledged: Bytes, changes: BoxStream<Change>) -> Frames {
+fn listen(
+    app: &Arc<App>,
+    call: Call,
+    acknowledged: Bytes,
+    changes: BoxStream<Change>,
+    room: Counted,
+) -> Frames {
     let state = Listen {
         shutdown: app.shutdown.clone(),
         app: Arc::clone(app),
@@ -116,6 +126,7 @@ fn listen(app: &Arc<App>, call: Call, acknowledged: Bytes, changes: BoxStream<Ch
         changes,
         ready: VecDeque::from([Frame::Part(acknowledged)]),
         ended: false,
+        _room: room,
     };
     Box::pin(stream::unfold(state, |mut state| async move {
         let frame = state.next().await?;

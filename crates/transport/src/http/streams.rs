@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +18,33 @@ use crate::BACKLOG;
 
 /// How many streams of its own a session keeps for a client that is away.
 const AWAY: usize = 8;
+/// How many bytes wait on one stream for a reader that is behind before who makes them waits too. One message waits
+/// whatever its length.
+const BEHIND: usize = 4 << 20;
+
+/// The bytes that all sessions of an endpoint keep.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Kept {
+    pub(crate) fn new(most: usize) -> Arc<Kept> {
+        Arc::new(Kept { bytes: AtomicUsize::new(0), most })
+    }
+
+    /// Whether it is more than there may be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > self.most
+    }
+
+    /// Whether enough was forgotten once it was too much: somewhat more than needed, so that not every message has all
+    /// sessions looked through.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) <= self.most / 8 * 7
+    }
+}
 
 /// How much a session keeps for a client that comes back.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +111,14 @@ pub(crate) struct Streams {
     replay: Replay,
     messages: usize,
     bytes: usize,
+    /// How much of it all sessions keep.
+    kept: Arc<Kept>,
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 #[derive(Debug)]
@@ -96,6 +132,8 @@ struct Stream {
     first: u64,
     /// The number of the last one that a connection was given.
     sent: u64,
+    /// How many bytes follow it.
+    unsent: usize,
     /// The client was told an id, and can come back.
     named: bool,
     /// Calls that still have something to say on it.
@@ -177,7 +215,7 @@ pub(crate) enum Lost {
 
 impl Streams {
     /// `session` is in all ids of events, and in those of no other session.
-    pub(crate) fn new(session: u32, replay: Replay) -> Streams {
+    pub(crate) fn new(session: u32, replay: Replay, kept: Arc<Kept>) -> Streams {
         Streams {
             session,
             streams: BTreeMap::new(),
@@ -187,6 +225,7 @@ impl Streams {
             replay,
             messages: 0,
             bytes: 0,
+            kept,
         }
     }
 
@@ -200,6 +239,7 @@ impl Streams {
             events: VecDeque::new(),
             first: 1,
             sent: 0,
+            unsent: 0,
             named: false,
             open,
             reader: Some(0),
@@ -255,14 +295,15 @@ impl Streams {
             return Err(Lost::Full);
         }
         // What it saw is not kept any longer.
-        let mut freed = 0;
         while stream.first <= seen.number {
-            freed += stream.events.pop_front().map_or(0, |message| message.len());
+            let freed = stream.events.pop_front().map_or(0, |message| message.len());
             stream.first += 1;
             self.messages -= 1;
+            self.bytes -= freed;
+            self.kept.bytes.fetch_sub(freed, Ordering::Relaxed);
         }
-        self.bytes -= freed;
         stream.sent = stream.first - 1;
+        stream.unsent = stream.events.iter().map(Bytes::len).sum();
         stream.release = None;
         stream.named = true;
         let reader = stream.next_reader;
@@ -278,21 +319,24 @@ impl Streams {
         if stream.reader != Some(place.reader) {
             return Next::End;
         }
-        if stream.own && stream.pending() == 0 {
-            let waiting = self.waiting.pop_front();
-            if let Some(message) = waiting {
-                self.keep(place.stream, message);
-            }
+        if stream.own
+            && stream.pending() == 0
+            && let Some(message) = self.waiting.pop_front()
+        {
+            self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
+            self.keep(place.stream, message);
         }
         let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
         if stream.pending() > 0 {
             stream.sent += 1;
             stream.named = true;
             let message = stream.events[usize::try_from(stream.sent - stream.first).unwrap_or(0)].clone();
+            let behind = stream.unsent >= BEHIND;
+            stream.unsent -= message.len();
             let id =
                 EventId { session: self.session, stream: place.stream, own: stream.own, number: stream.sent };
             // Who waits for room gets some well before the reader has nothing to do.
-            if stream.pending() == BACKLOG / 2 {
+            if stream.pending() == BACKLOG / 2 || behind && stream.unsent < BEHIND {
                 stream.changed.notify_waiters();
             }
             return Next::Event(id, message);
@@ -346,7 +390,7 @@ impl Streams {
         let Some(stream) = self.streams.get(&id) else { return Room::Taken };
         if stream.plain {
             self.forget_events(id);
-        } else if stream.reader.is_some() && stream.pending() >= BACKLOG {
+        } else if stream.reader.is_some() && (stream.pending() >= BACKLOG || stream.unsent >= BEHIND) {
             return Room::Full(Arc::clone(&stream.changed));
         }
         self.keep(id, message.clone());
@@ -371,8 +415,10 @@ impl Streams {
             }
             _ => {
                 if self.waiting.len() == BACKLOG {
-                    self.waiting.pop_front();
+                    let lost = self.waiting.pop_front().map_or(0, |message| message.len());
+                    self.kept.bytes.fetch_sub(lost, Ordering::Relaxed);
                 }
+                self.kept.bytes.fetch_add(message.len(), Ordering::Relaxed);
                 self.waiting.push_back(message.clone());
             }
         }
@@ -381,6 +427,9 @@ impl Streams {
     /// A call has nothing more to say.
     pub(crate) fn finish(&mut self, key: CallKey) {
         let Some(id) = self.calls.remove(&key) else { return };
+        if self.calls.is_empty() && self.calls.capacity() > BACKLOG {
+            self.calls.shrink_to_fit();
+        }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.open -= 1;
         stream.changed.notify_waiters();
@@ -415,13 +464,37 @@ impl Streams {
             stream.changed.notify_waiters();
         }
         self.calls.clear();
-        self.waiting.clear();
+        self.forget_waiting();
+        self.kept.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        (self.messages, self.bytes) = (0, 0);
+    }
+
+    /// Forgets all that is kept in case its client comes back.
+    pub(crate) fn forget(&mut self) {
+        self.forget_waiting();
+        self.trim_to(0);
+    }
+
+    /// Lets go of all connections: what they do not read is forgotten, too.
+    pub(crate) fn let_go(&mut self) {
+        for stream in self.streams.values_mut().filter(|stream| stream.unsent > 0) {
+            stream.reader = None;
+            stream.changed.notify_waiters();
+        }
+        self.forget();
+    }
+
+    fn forget_waiting(&mut self) {
+        let waited: usize = std::mem::take(&mut self.waiting).iter().map(Bytes::len).sum();
+        self.kept.bytes.fetch_sub(waited, Ordering::Relaxed);
     }
 
     fn keep(&mut self, id: StreamId, message: Bytes) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         self.messages += 1;
         self.bytes += message.len();
+        self.kept.bytes.fetch_add(message.len(), Ordering::Relaxed);
+        stream.unsent += message.len();
         stream.events.push_back(message);
         stream.changed.notify_waiters();
         self.trim();
@@ -442,9 +515,13 @@ impl Streams {
         let Some(stream) = self.streams.get_mut(&id) else { return false };
         let Some(message) = stream.events.pop_front() else { return false };
         stream.first += 1;
-        stream.sent = stream.sent.max(stream.first - 1);
+        if stream.sent < stream.first - 1 {
+            stream.sent = stream.first - 1;
+            stream.unsent -= message.len();
+        }
         self.messages -= 1;
         self.bytes -= message.len();
+        self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
         true
     }
 
@@ -453,19 +530,32 @@ impl Streams {
     /// read stays.
     fn trim(&mut self) {
         while self.messages > self.replay.messages || self.bytes > self.replay.bytes && self.messages > 1 {
-            let sent = |s: &Stream| !s.events.is_empty() && s.first <= s.sent;
-            // The last one of a call may be its response, also before the call counts as over.
-            let missed = |s: &Stream| s.reader.is_none() && s.events.len() > usize::from(!s.own);
-            let response = |s: &Stream| s.reader.is_none() && !s.events.is_empty();
-            let found = [&sent as &dyn Fn(&Stream) -> bool, &missed, &response]
-                .into_iter()
-                .find_map(|test| self.streams.iter().find(|(_, stream)| test(stream)).map(|(id, _)| *id));
-            let Some(id) = found else { return };
-            self.forget_first(id);
-            let over = |s: &Stream| s.is_finished() && s.reader.is_none() && s.events.is_empty();
-            if self.streams.get(&id).is_some_and(over) {
-                self.remove(id);
+            if !self.forget_least() {
+                return;
             }
         }
+    }
+
+    /// The same to a number of bytes.
+    fn trim_to(&mut self, bytes: usize) {
+        while self.bytes > bytes && self.forget_least() {}
+    }
+
+    /// Forgets one message; says whether there was one that may be forgotten.
+    fn forget_least(&mut self) -> bool {
+        let sent = |s: &Stream| !s.events.is_empty() && s.first <= s.sent;
+        // The last one of a call may be its response, also before the call counts as over.
+        let missed = |s: &Stream| s.reader.is_none() && s.events.len() > usize::from(!s.own);
+        let response = |s: &Stream| s.reader.is_none() && !s.events.is_empty();
+        let found = [&sent as &dyn Fn(&Stream) -> bool, &missed, &response]
+            .into_iter()
+            .find_map(|test| self.streams.iter().find(|(_, stream)| test(stream)).map(|(id, _)| *id));
+        let Some(id) = found else { return false };
+        self.forget_first(id);
+        let over = |s: &Stream| s.is_finished() && s.reader.is_none() && s.events.is_empty();
+        if self.streams.get(&id).is_some_and(over) {
+            self.remove(id);
+        }
+        true
     }
 }

@@ -1,0 +1,105 @@
+//! Files with secrets that others than their owner can read.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use jsonc_parser::ast::{Object, ObjectPropName, Value};
+use jsonc_parser::{CollectOptions, ParseOptions};
+
+/// What others than the owner may do with a file.
+const OTHERS: u32 = 0o066;
+/// What the name of a secret has in it.
+const SECRET: [&str; 9] =
+    ["auth", "cookie", "credential", "key", "passphrase", "passw", "private", "secret", "token"];
+
+/// A warning where others than its owner can read or write a file.
+pub(crate) fn of(path: &Path) -> Option<String> {
+    let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
+    let shown = path.display();
+    std::fs::metadata(path)
+        .is_ok_and(open)
+        .then(|| format!("others than its owner can read or write {shown}; chmod 600 {shown}"))
+}
+
+/// The same for a configuration in which secrets stand as they are, and not as variables.
+pub(crate) fn of_configuration(path: &Path) -> Option<String> {
+    let warning = of(path)?;
+    let text = std::fs::read_to_string(path).ok()?;
+    let (collect, parse) = (CollectOptions::default(), ParseOptions::default());
+    let parsed = jsonc_parser::parse_to_ast(&text, &collect, &parse).ok()?;
+    let place = secret_in(parsed.value.as_ref()?)?;
+    Some(format!("{place} looks like a secret, and {warning}"))
+}
+
+/// Where a secret stands in a configuration, as the names that lead there.
+fn secret_in(value: &Value<'_>) -> Option<String> {
+    match value {
+        Value::Object(object) => object.properties.iter().find_map(|property| {
+            let name = name(&property.name);
+            let found = match (name, &property.value) {
+                ("env" | "headers" | "http_headers", Value::Object(of)) => secret_of(of),
+                ("url" | "serverUrl" | "httpUrl", Value::StringLit(url)) => secret_in_url(&url.value),
+                ("args", Value::Array(args)) => secret_in_args(args.elements.iter()),
+                (_, inner) => secret_in(inner),
+            };
+            found.map(|found| if found.is_empty() { name.to_owned() } else { format!("{name}.{found}") })
+        }),
+        Value::Array(array) => array.elements.iter().find_map(secret_in),
+        _ => None,
+    }
+}
+
+fn name<'a>(name: &'a ObjectPropName<'_>) -> &'a str {
+    match name {
+        ObjectPropName::String(text) => &text.value,
+        ObjectPropName::Word(word) => word.value,
+    }
+}
+
+/// One of the variables or headers that is a secret by its name.
+fn secret_of(object: &Object<'_>) -> Option<String> {
+    let secret = object.properties.iter().find(|property| match &property.value {
+        Value::StringLit(text) => is_secret(name(&property.name)) && is_literal(&text.value),
+        _ => false,
+    });
+    secret.map(|property| name(&property.name).to_owned())
+}
+
+/// A password, or a parameter that is a secret by its name; the place is the URL itself.
+fn secret_in_url(url: &str) -> Option<String> {
+    let url = url::Url::parse(url).ok()?;
+    let password = url.password().is_some_and(is_literal);
+    let parameter = url.query_pairs().any(|(name, value)| is_secret(&name) && is_literal(&value));
+    (password || parameter).then(String::new)
+}
+
+/// `--api-key=VALUE`, or `--api-key VALUE`.
+fn secret_in_args<'a>(args: impl Iterator<Item = &'a Value<'a>>) -> Option<String> {
+    let mut named = false;
+    for argument in args {
+        let Value::StringLit(argument) = argument else { return None };
+        let (flag, value) = match argument.value.split_once('=') {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (&*argument.value, None),
+        };
+        let is_flag = flag.starts_with('-');
+        if is_flag && is_secret(flag) && value.is_some_and(is_literal) {
+            return Some(flag.to_owned());
+        }
+        if named && !is_flag && is_literal(&argument.value) {
+            return Some(String::new());
+        }
+        named = is_flag && is_secret(flag) && value.is_none();
+    }
+    None
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|word| name.contains(word))
+}
+
+/// Not put in from elsewhere, and not empty.
+fn is_literal(value: &str) -> bool {
+    !value.is_empty() && !value.contains("${") && !value.starts_with('$')
+}

@@ -1,0 +1,117 @@
+//! Tokens that the admin API asks for over HTTP: `--admin-token-file`.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use dateline::CancellationToken;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::changes::Changes;
+use crate::exit::Failure;
+use crate::readers;
+use crate::terminal::say;
+
+/// A shorter token could be guessed: so many characters are what 12 bytes are in base64.
+const SHORTEST: usize = 16;
+
+/// The digest of a token: of one length, whatever the token's is.
+type Known = [u8; 32];
+
+/// A file of tokens, as it was last read.
+pub(crate) struct Token {
+    path: PathBuf,
+    known: RwLock<Vec<Known>>,
+}
+
+impl Token {
+    /// The tokens of a file, which is read again as it changes.
+    pub(crate) fn open(
+        file: Option<PathBuf>,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<Arc<Token>>, Failure> {
+        let Some(path) = file else { return Ok(None) };
+        let known = read(&path).map_err(Failure::Usage)?;
+        if let Some(warning) = readers::of(&path) {
+            say(&format!("dateline: warning: {warning}"));
+        }
+        let token = Arc::new(Token { path, known: RwLock::new(known) });
+        tokio::spawn(reload(Arc::clone(&token), shutdown.clone()));
+        Ok(Some(token))
+    }
+
+    /// Whether a request brings one of them. How long that takes says nothing of how much of a token is right.
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let sent = headers.get(header::AUTHORIZATION).and_then(|sent| sent.to_str().ok());
+        let sent = sent.and_then(|sent| sent.split_once(' '));
+        let Some((_, sent)) = sent.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
+            return false;
+        };
+        let sent = digest(sent.trim());
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().fold(false, |found, known| found | bool::from(known.ct_eq(&sent)))
+    }
+}
+
+/// Lets those in who have a token.
+pub(crate) async fn ask(State(token): State<Arc<Token>>, request: Request<Body>, next: Next) -> Response {
+    if token.admits(request.headers()) {
+        return next.run(request).await;
+    }
+    let why = "the admin API needs the header Authorization: Bearer TOKEN, with a token of the file that \
+               --admin-token-file names";
+    let mut response = Response::new(Body::from(json!({ "error": why }).to_string()));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"dateline admin\""));
+    response
+}
+
+fn digest(token: &str) -> Known {
+    Sha256::digest(token).into()
+}
+
+/// A file that is wrong changes nothing.
+async fn reload(token: Arc<Token>, shutdown: CancellationToken) {
+    let Some(mut changes) = Changes::of(&token.path, "the admin token file") else { return };
+    while changes.next(&shutdown).await {
+        match read(&token.path) {
+            Ok(known) => *token.known.write().unwrap_or_else(PoisonError::into_inner) = known,
+            Err(why) => say(&format!("dateline: the changed admin token file is not used: {why}")),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Known>, String> {
+    let shown = path.display();
+    let make = format!("dateline key > {shown} && chmod 600 {shown}");
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| format!("cannot read the admin token file {shown}: {e}. This makes one: {make}"))?;
+    let mut known = Vec::new();
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // What stands there is a secret, and is not shown.
+        if line.len() < SHORTEST || !line.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(format!(
+                "{shown}:{}: this is no token: it must be {SHORTEST} visible ASCII characters or more, on a line of its \
+                 own, such as `dateline key` prints",
+                at + 1
+            ));
+        }
+        known.push(digest(line));
+    }
+    if known.is_empty() {
+        Err(format!("there is no token in {shown}. This makes one: {make}"))
+    } else {
+        Ok(known)
+    }
+}

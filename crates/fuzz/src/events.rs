@@ -1,0 +1,25 @@
+//! Event streams.
+
+use transport::fuzzing::{Heard, events};
+
+/// How much a stream may hold back.
+const LIMIT: usize = 256;
+
+/// What is heard does not depend on how a network cuts the stream, and only what is over the limit is refused.
+pub(crate) fn read(input: &[u8]) {
+    // The first byte says how the rest is cut.
+    let Some((cut, stream)) = input.split_first() else { return };
+    let whole = events(std::iter::once(stream), LIMIT);
+    let pieces = events(stream.chunks(usize::from(*cut) + 1), LIMIT);
+    let single = events(stream.chunks(1), LIMIT);
+    // Where a limit is met depends on the cuts.
+    if stream.len() <= LIMIT {
+        assert_eq!(whole, pieces);
+        assert_eq!(whole, single);
+        assert!(!whole.contains(&None), "less than the limit was refused");
+    }
+    for Heard { data, id, .. } in whole.into_iter().chain(pieces).chain(single).flatten() {
+        assert!(data.len() <= stream.len());
+        assert!(id.is_none_or(|id| !id.contains(['\0', '\n'])));
+    }
+}

@@ -1,0 +1,43 @@
+//! Headers that mirror a request's body.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proto::header;
+use spec::header as name;
+
+/// What any text is written as is read as the same text; what a peer writes is read or refused.
+pub(crate) fn read(input: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(input) {
+        let mut headers = HeaderMap::new();
+        headers.insert(HeaderName::from_static(name::NAME), header::encode(text));
+        assert_eq!(header::read(&headers, name::NAME).expect("ours is readable").as_deref(), Some(text));
+        assert_eq!(header::must_equal(&headers, name::NAME, text), Ok(()));
+    }
+    let (schema, value) = crate::input::halves(input);
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        let headers = HeaderMap::from_iter([
+            (HeaderName::from_static(name::NAME), value.clone()),
+            (HeaderName::from_static(name::PROTOCOL_VERSION), value),
+        ]);
+        for header in [name::NAME, name::PROTOCOL_VERSION] {
+            if let Ok(Some(read)) = header::read(&headers, header) {
+                assert_eq!(header::must_equal(&headers, header, &read), Ok(()));
+                // However it was written, we write it so that it is read as the same.
+                let ours =
+                    HeaderMap::from_iter([(HeaderName::from_static(name::NAME), header::encode(&read))]);
+                assert_eq!(header::read(&ours, name::NAME).expect("readable").as_deref(), Some(&*read));
+            }
+        }
+    }
+    mirrored(schema);
+}
+
+/// What a schema says is mirrored, a request of ours mirrors, and is let in.
+fn mirrored(schema: &[u8]) {
+    let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::input::DEPTH) else {
+        return;
+    };
+    let Ok(mirrors) = header::mirrors(&schema) else { return };
+    // Any object will do for arguments: the schema itself is one.
+    let headers = HeaderMap::from_iter(header::mirrored(&mirrors, Some(&schema)));
+    assert_eq!(header::check_mirrors(&headers, &mirrors, Some(&schema)), Ok(()));
+}

@@ -1,0 +1,101 @@
+//! JSON that is kept as it was sent. serde_json, which builds a tree of it, is the other reader that it has to agree with.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use proto::{Object, Raw};
+use serde_json::Value;
+
+use crate::input::DEPTH;
+
+/// What is read is what was sent, and what serde_json sees in it.
+pub(crate) fn parse(input: &[u8]) {
+    let theirs: Result<Value, _> = serde_json::from_slice(input);
+    let Ok(raw) = Raw::parse(Bytes::copy_from_slice(input), DEPTH) else {
+        if let Ok(theirs) = theirs {
+            assert!(depth(&theirs) > DEPTH, "refused: {theirs}");
+        }
+        return;
+    };
+    let text = std::str::from_utf8(input).expect("what was read is UTF-8");
+    assert_eq!(raw.as_str(), text.trim_matches([' ', '\t', '\r', '\n']), "it was changed");
+    if let Ok(theirs) = theirs {
+        assert!(depth(&theirs) <= DEPTH, "too deep, and read");
+        agree(&raw, &theirs);
+    } else {
+        // A number that no type of serde_json holds; the rest is opened all the same.
+        opened(&raw);
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(values) => 1 + values.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Both readers see the same at every depth.
+fn agree(raw: &Raw, value: &Value) {
+    assert_eq!(raw.string().as_deref(), value.as_str());
+    assert_eq!(raw.is_null(), value.is_null());
+    assert_eq!(raw.is_true(), *value == Value::Bool(true));
+    match (raw.array(), value) {
+        (Ok(elements), Value::Array(values)) => {
+            assert_eq!(elements.len(), values.len());
+            elements.iter().zip(values).for_each(|(raw, value)| agree(raw, value));
+        }
+        (Err(_), other) => assert!(!other.is_array(), "{raw:?}"),
+        (Ok(_), other) => panic!("an array is {other}"),
+    }
+    match (raw.object(), value) {
+        (Ok(object), Value::Object(values)) => {
+            assert_eq!(object.iter().count(), values.len(), "a name that stands twice was taken");
+            for ((name, raw), (expected, value)) in object.iter().zip(values) {
+                assert_eq!(**name, **expected);
+                agree(raw, value);
+            }
+            let by_name = object.by_name();
+            assert!(values.keys().all(|name| by_name.get(&**name).copied() == object.get(name)));
+        }
+        (Err(error), Value::Object(_)) => assert!(error.to_string().contains("stands twice"), "{error}"),
+        (Err(_), _) => {}
+        (Ok(_), other) => panic!("an object is {other}"),
+    }
+}
+
+fn opened(raw: &Raw) {
+    if let Ok(object) = raw.object() {
+        let mut names = HashSet::new();
+        for (name, value) in object.iter() {
+            assert!(names.insert(name.clone()), "{name} stands twice");
+            opened(value);
+        }
+    } else if let Ok(elements) = raw.array() {
+        elements.iter().for_each(opened);
+    }
+}
+
+/// An object that is changed and written is the object that serde_json would have after the same changes.
+pub(crate) fn rewrite(input: &[u8]) {
+    let (json, name) = crate::input::halves(input);
+    let (Ok(raw), Ok(name)) = (Raw::parse(Bytes::copy_from_slice(json), DEPTH), std::str::from_utf8(name))
+    else {
+        return;
+    };
+    let Ok(mut object) = raw.object() else { return };
+    // Written as it was read, the values are the same to the byte.
+    let again = Raw::from(object.clone()).object().expect("what was written can be read");
+    assert!(object == again);
+    let Ok(Value::Object(mut value)) = serde_json::from_slice::<Value>(json) else { return };
+    assert_eq!(object.take(name).is_some(), value.shift_remove(name).is_some());
+    object.set(name.to_owned(), "put");
+    value.insert(name.to_owned(), "put".into());
+    assert_eq!(object.get(name).and_then(Raw::string).as_deref(), Some("put"));
+    object.retain(|name, _| name.len() % 2 == 0);
+    value.retain(|name, _| name.len() % 2 == 0);
+    let written = Raw::from(object.clone());
+    assert_eq!(serde_json::from_str::<Value>(written.as_str()).expect("it is JSON"), Value::Object(value));
+    assert!(Object::of(&object) == object);
+}

@@ -1,0 +1,110 @@
+//! Things that clients hold, in the order of their last use.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use hashlink::{LinkedHashMap, LinkedHashSet};
+
+use super::Who;
+
+/// Things by key, each of somebody. The longest unused comes first, of all and of each one's own.
+#[derive(Debug)]
+pub(crate) struct Table<K, V> {
+    all: LinkedHashMap<K, (Who, V)>,
+    of: HashMap<Who, LinkedHashSet<K>>,
+}
+
+impl<K: Eq + Hash + Clone, V> Default for Table<K, V> {
+    fn default() -> Table<K, V> {
+        Table { all: LinkedHashMap::new(), of: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash + Clone, V> Table<K, V> {
+    /// Puts a thing in, as one that was used just now.
+    pub(crate) fn insert(&mut self, key: K, who: Who, value: V) {
+        self.remove(&key);
+        self.of.entry(who).or_default().insert(key.clone());
+        self.all.insert(key, (who, value));
+    }
+
+    /// A thing, which is used by that.
+    pub(crate) fn touch<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let (who, value) = self.all.to_back(key)?;
+        self.of.get_mut(who)?.to_back(key);
+        Some(value)
+    }
+
+    /// A thing, which is not used by that.
+    pub(crate) fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.all.get_mut(key).map(|(_, value)| value)
+    }
+
+    /// Takes a thing out.
+    pub(crate) fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let (who, value) = self.all.remove(key)?;
+        if let Some(own) = self.of.get_mut(&who) {
+            own.remove(key);
+            if own.is_empty() {
+                self.of.remove(&who);
+            }
+        }
+        // The room of a peak is given back.
+        if self.all.capacity() > 256 && self.all.len() < self.all.capacity() / 8 {
+            self.all.shrink_to_fit();
+            self.of.shrink_to_fit();
+        }
+        Some(value)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many there are of one.
+    pub(crate) fn len_of(&self, who: Who) -> usize {
+        self.of.get(&who).map_or(0, LinkedHashSet::len)
+    }
+
+    /// All of them, or those of one; the longest unused first.
+    pub(crate) fn oldest(&self, of: Option<Who>) -> impl Iterator<Item = (&K, &V)> {
+        let all = of.is_none().then(|| self.all.iter().map(|(key, (_, value))| (key, value)));
+        let own = of.and_then(|who| self.of.get(&who)).map(|own| {
+            own.iter().filter_map(|key| self.all.get_key_value(key).map(|(key, (_, value))| (key, value)))
+        });
+        all.into_iter().flatten().chain(own.into_iter().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_unused_comes_first_of_all_and_of_each() {
+        let [a, b] = [Who::read([10, 0, 0, 1].into()), Who::read([10, 0, 0, 2].into())];
+        let mut table = Table::default();
+        for (key, who) in [(1, a), (2, b), (3, a), (4, b)] {
+            table.insert(key, who, key * 10);
+        }
+        assert_eq!(table.touch(&1), Some(&mut 10));
+        let keys = |of| table.oldest(of).map(|(key, _)| *key).collect::<Vec<_>>();
+        assert_eq!((keys(None), keys(Some(a)), keys(Some(b))), (vec![2, 3, 4, 1], vec![3, 1], vec![2, 4]));
+        assert_eq!((table.len(), table.len_of(a)), (4, 2));
+        for key in [3, 1] {
+            assert_eq!(table.remove(&key), Some(key * 10));
+        }
+        assert_eq!((table.remove(&3), table.len(), table.len_of(a), table.of.len()), (None, 2, 0, 1));
+    }
+}

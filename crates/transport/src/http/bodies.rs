@@ -1,0 +1,214 @@
+//! Bodies on their way in and out, with what they cost.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
+
+use super::{App, Refusal};
+use crate::crowd::{Charge, Full, Holding, Seat, Who};
+
+/// How much of a body is still read that nobody wants, so that its sender, who may read nothing before all is
+/// written, gets to read why: what a client sends whose message is twice as long as it may be.
+const DRAINED: usize = 32 << 20;
+/// How long it is read.
+const DRAINING: Duration = Duration::from_secs(5);
+/// Frames of a response below this length count for nothing: every connection has such a buffer anyway.
+const SMALL: usize = 4 << 10;
+
+/// A request's body on its way in. What is not read of it by whoever answers is read for a while after the answer.
+pub(crate) struct Arriving {
+    body: Option<Incoming>,
+    seat: Arc<Seat>,
+    /// The client sends it only once it is asked for.
+    on_demand: bool,
+}
+
+impl Arriving {
+    pub(crate) fn of(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Body> {
+        let on_demand = request.headers().contains_key(header::EXPECT);
+        request.map(|body| {
+            if body.is_end_stream() {
+                seat.works();
+            }
+            Body::new(Arriving { body: Some(body), seat: Arc::clone(seat), on_demand })
+        })
+    }
+}
+
+impl http_body::Body for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.on_demand = false;
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        if frame.is_none() || body.is_end_stream() {
+            self.seat.works();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, Incoming::size_hint)
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        let rest = self.body.take().filter(|body| !body.is_end_stream() && !self.on_demand);
+        if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(drain(rest));
+        }
+    }
+}
+
+/// Reads the rest of a body; the connection is closed where there is more of it.
+async fn drain(mut body: Incoming) {
+    let all = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len);
+            if read > DRAINED {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAINING, all).await;
+}
+
+/// A response's body on its way out: what was not written yet counts.
+pub(crate) struct Leaving {
+    body: Body,
+    seat: Arc<Seat>,
+    holding: Arc<Holding>,
+}
+
+impl Leaving {
+    pub(crate) fn of(
+        response: http::Response<Body>,
+        seat: &Arc<Seat>,
+        holding: &Arc<Holding>,
+    ) -> http::Response<Body> {
+        let (seat, holding) = (Arc::clone(seat), Arc::clone(holding));
+        response.map(|body| Body::new(Leaving { body, seat, holding }))
+    }
+}
+
+impl http_body::Body for Leaving {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| {
+            frame.map(|frame| {
+                frame.map_data(|data| match data.len() {
+                    ..SMALL => data,
+                    length => self.holding.take_at_once(length).hold(data),
+                })
+            })
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.seat.waits();
+    }
+}
+
+/// Why a body was not taken.
+enum Unread {
+    TooLong,
+    Broken,
+    Full(Full),
+}
+
+/// Reads a request's body. It gets memory as it arrives, whatever length it announces.
+pub(crate) async fn read(body: Body, headers: &HeaderMap, who: Who, app: &App) -> Result<Bytes, Refusal> {
+    let limit = app.served.limits.message;
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: u64| usize::try_from(length).is_ok_and(|length| length > limit)) {
+        return Err(too_long(limit));
+    }
+    let let_go = CancellationToken::new();
+    let holding = app.crowd.arriving.holding(who, let_go.clone());
+    let busy = |why: &str| Refusal::unavailable(StatusCode::SERVICE_UNAVAILABLE, why);
+    tokio::select! {
+        biased;
+        read = collect(body, limit, &holding) => read.map_err(|why| match why {
+            Unread::TooLong => too_long(limit),
+            Unread::Broken => Refusal::plain(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
+            Unread::Full(full) => Refusal::full(&full),
+        }),
+        () = let_go.cancelled() => Err(busy("others need the room that this unfinished body held; try again later")),
+        () = app.shutdown.cancelled() => Err(busy("the server is going down")),
+        () = tokio::time::sleep(app.options.body_timeout) => {
+            Err(Refusal::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))
+        }
+    }
+}
+
+fn too_long(limit: usize) -> Refusal {
+    let why = format!("the body is longer than {limit} bytes; the limit can be configured");
+    Refusal::plain(StatusCode::PAYLOAD_TOO_LARGE, &why)
+}
+
+async fn collect(mut body: Body, limit: usize, holding: &Arc<Holding>) -> Result<Bytes, Unread> {
+    let mut bytes = Vec::new();
+    let mut charge: Option<Charge> = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(Unread::TooLong);
+        }
+        if length > bytes.capacity() {
+            let room = (2 * bytes.capacity()).min(limit).max(length);
+            let more = holding.take(room - bytes.capacity()).await.map_err(Unread::Full)?;
+            match &mut charge {
+                Some(charge) => charge.join(more),
+                None => charge = Some(more),
+            }
+            bytes.reserve_exact(room - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    holding.settle();
+    bytes.shrink_to_fit();
+    Ok(match charge {
+        Some(mut charge) => {
+            charge.shrink(bytes.len());
+            charge.hold(bytes)
+        }
+        None => Bytes::new(),
+    })
+}
