@@ -15,7 +15,9 @@ use crate::modern::client::{cancelled, change, log, progress, without_null};
 use crate::project;
 use crate::raw::{Object, Raw};
 use crate::rejection::Rejection;
-use crate::service::{Answer, Answers, Ask, CacheHint, Description, Filter, Interim, Peer, Request};
+use crate::service::{
+    Answer, Answers, Ask, CacheHint, Description, Filter, Interim, Peer, Principal, Request,
+};
 use crate::upstream::{CallKey, Introduction, Outgoing, Output, ask};
 use crate::wire::{self, Id, Message};
 
@@ -283,11 +285,12 @@ impl Session {
         let fits = |call: &Call| call.method.row().asks && call.peer.capabilities.lacks(&ask).is_none();
         let meant = |key: &CallKey, call: &Call| on.map_or(call.method.row().asks, |on| *key == on);
         let mut found: Vec<(CallKey, &Call)> = self.calls().filter(|(key, call)| meant(key, call)).collect();
-        // A call that waits for an answer asks nothing more until it has it; of several that are of one principal, the
-        // one that waits for none is meant. So nobody is held up by a client that does not come back.
+        // A call that waits for an answer mostly asks nothing more until it has it. Where all are of the user of this
+        // machine, the one that waits for none is meant, so that nobody is held up by a question that is not answered.
+        // That is a guess: clients over HTTP may be strangers to each other, and none gets the question of another.
         let mut free = found.iter().filter(|(_, call)| call.open.is_empty());
         if let (Some(one), None) = (free.next().copied(), free.next())
-            && found.iter().all(|(_, call)| call.peer.principal == one.1.peer.principal)
+            && found.iter().all(|(_, call)| call.peer.principal == Principal::local())
         {
             found = vec![one];
         }
