@@ -140,7 +140,7 @@ mod tests {
             (r#"before {"id":16,"result":nonsense, more} {"id":17}"#, Some(16)),
             (r#"{"id":16"#, None),
             (r#"{"id":16,"id":17}"#, None),
-            (r#"{"id":16,"method":"x/y"}"#, None),
+            (r#"{"id":16,"method":"x"}"#, None),
             (r#"{"id":{"id":16},"result":1}"#, None),
             (r#"{"id":"1234567890123456789012345678901234567890","result":1}"#, None),
             ("{\"result\":\"\u{1}\",\"id\":16}", Some(16)),
