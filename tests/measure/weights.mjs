@@ -10,7 +10,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -98,7 +98,15 @@ const SENT = [
 ];
 
 /** What a server answers to a gateway: where it decides a size. */
-const ANSWERED = ['tools of a server', 'tools of a server, all of one name', 'members of a tool', 'properties of a schema', 'templates of a server'];
+const ANSWERED = [
+  'tools of a server',
+  'tools of a server, all of one name',
+  'members of a tool',
+  'properties of a schema',
+  'templates of a server',
+  'pieces of an event that a server sends',
+  'events that a server sends before its answer',
+];
 
 if (values.upstream) await play(...values.upstream.split(':'));
 
@@ -213,18 +221,51 @@ async function cost(make, n) {
   return { n, took: ran(server.child.pid) - before, weight: (message.body ?? '').length, said, status: answer.status };
 }
 
+/** Plays a server on HTTP that answers a list by an event stream: one event in n pieces, or n events before it. */
+async function streamed(kind, n) {
+  const results = {
+    initialize: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'u', version: '1' } },
+    'tools/list': { tools: [{ name: 't', description: kind === 5 ? 'x'.repeat(n * 16) : '', inputSchema: { type: 'object' } }] },
+  };
+  const played = createServer(async (asked, answer) => {
+    let body = '';
+    for await (const part of asked) body += part;
+    const { id, method } = body ? JSON.parse(body) : {};
+    if (id === undefined) return answer.writeHead(asked.method === 'POST' ? 202 : 405).end();
+    const said = results[method] ? { result: results[method] } : { error: { code: -32601, message: 'no' } };
+    const message = JSON.stringify({ jsonrpc: '2.0', id, ...said });
+    if (method !== 'tools/list') return answer.writeHead(200, { 'content-type': 'application/json' }).end(message);
+    answer.writeHead(200, { 'content-type': 'text/event-stream' });
+    const log = 'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n\n';
+    const stream = kind === 6 ? `${log.repeat(n)}data: ${message}\n\n` : `data: ${message}\n\n`;
+    const each = kind === 6 ? 16384 : 16;
+    for (let at = 0; at < stream.length; at += each) {
+      if (!answer.write(stream.slice(at, at + each))) await once(answer, 'drain');
+    }
+    answer.end();
+  });
+  played.listen(0, '127.0.0.1');
+  await once(played, 'listening');
+  return played;
+}
+
 /** What a list of one size costs a gateway, from its start until the list is there. */
 async function merged(kind, n) {
   const config = join(work, 'config.json');
   const args = [fileURLToPath(import.meta.url), '--upstream', `${kind}:${n}`];
-  writeFileSync(config, JSON.stringify({ mcpServers: { u: { command: process.execPath, args } } }), { mode: 0o600 });
+  const played = kind >= 5 ? await streamed(kind, n) : undefined;
+  const u = played ? { url: `http://127.0.0.1:${played.address().port}/mcp` } : { command: process.execPath, args };
+  writeFileSync(config, JSON.stringify({ mcpServers: { u } }), { mode: 0o600 });
   const { child, url } = await start('serve', '--config', config);
   const list = modern(kind === 4 ? 'resources/templates/list' : 'tools/list', '');
   const { status, text } = await send(url, list);
   const took = ran(child.pid);
   child.kill('SIGKILL');
   children.delete(child);
-  return { n, took, weight: text.length, status, said: /"message":"([^"]{1,200})/.exec(text)?.[1] };
+  played?.closeAllConnections();
+  played?.close();
+  const weight = kind === 6 ? n * 90 : text.length;
+  return { n, took, weight, status, said: /"message":"([^"]{1,200})/.exec(text)?.[1] };
 }
 
 /** The median of three. */
@@ -261,12 +302,18 @@ async function row(name, once, first, most) {
   const verdict = bad ? 'WORSE' : refused ? `refused: ${refused.status} ${refused.said ?? ''}` : 'linear';
   rows.push([name, sizes.map(({ n }) => n).join(', '), sizes.map(({ took }) => Math.round(took)).join(', '), ratio.toFixed(1), verdict]);
   const [, ...shown] = rows.at(-1);
-  console.log(`${name.padEnd(40)} ${shown[0].padEnd(26)} ${shown[1].padEnd(20)} ${shown[2].padEnd(5)} ${shown[3].trim()}`);
+  console.log(`${name.padEnd(44)} ${shown[0].padEnd(26)} ${shown[1].padEnd(20)} ${shown[2].padEnd(5)} ${shown[3].trim()}`);
 }
 
-console.log(`${'size of'.padEnd(40)} ${'n'.padEnd(26)} ${'ms of a processor'.padEnd(20)} x2    verdict`);
+console.log(`${'size of'.padEnd(44)} ${'n'.padEnd(26)} ${'ms of a processor'.padEnd(20)} x2    verdict`);
 for (const [name, make, first = 1000] of SENT) await row(name, (n) => cost(make, n), name.startsWith('headers') || name.startsWith('levels') ? 25 : first, name.endsWith('each other') ? 2400 : Infinity);
-for (const [kind, name] of ANSWERED.entries()) await row(name, (n) => merged(kind, n), 1000, 40_000);
+for (const [kind, name] of ANSWERED.entries()) {
+  if (!name.includes(values.only)) continue;
+  // Without what a start costs.
+  const { took: began } = await measured((n) => merged(kind, n), 1);
+  const once = async (n) => merged(kind, n).then((cost) => ({ ...cost, took: Math.max(cost.took - began, 0) }));
+  await row(name, once, 1000, 160_000);
+}
 
 if (values.markdown) {
   console.log('\n| what a peer decides | n | ms | for twice as much | |\n|---|---|---|---|---|');
