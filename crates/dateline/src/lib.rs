@@ -127,7 +127,7 @@
 //! # While it runs
 //!
 //! A [`Server`] is a handle: [`Server::add_tool`], [`Server::remove_resource`] and the like change what is offered,
-//! [`Server::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
+//! [`Notifier::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
 //! dropped; [`Cx::cancellation`] reaches what it started elsewhere.
 //!
 //! # Where to go from here

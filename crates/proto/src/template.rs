@@ -1,6 +1,6 @@
 //! URI templates (RFC 6570), read backwards: which values make a template this URI?
 //!
-//! A template becomes a graph of [`Node`]s, and a URI a list of [`Unit`]s. For every node and place it is worked out
+//! A template becomes a graph of `Node`s, and a URI a list of `Unit`s. For every node and place it is worked out
 //! once, from the end, whether the rest of the URI can follow there; then one walk from the start takes the values.
 //! Whatever the URI is, the work is the number of nodes times its length: nothing is tried twice.
 

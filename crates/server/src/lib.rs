@@ -1,7 +1,7 @@
 //! The engine behind a server that is written once and serves every revision.
 //!
 //! [`Server`] holds tools, resources and prompts and is a [`proto::Service`]: it knows no era and no transport.
-//! What spans requests (request state, cursors) is sealed by [`seal`](::seal) and kept by the client.
+//! What spans requests (request state, cursors) is sealed by [`seal`] and kept by the client.
 
 mod answer;
 mod bounds;

@@ -103,7 +103,7 @@ impl Resource {
     }
 }
 
-/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Vars`], or
+/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Vars`](crate::Vars), or
 /// [`crate::Args`] of a type whose fields are the template's variables.
 pub struct ResourceTemplate {
     pub(crate) source: String,
