@@ -81,7 +81,7 @@ fn gateway(
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
-            let demo = demo::builder(None).keys(keys.clone()).build().map_err(Failure::Other)?;
+            let demo = demo::server(None, |demo| demo.keys(keys.clone())).map_err(Failure::Other)?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
             let source = config::place(configured).map(|(path, _)| config::absolute(&path));
             Options { servers: vec![demo], source, ..Options::default() }
@@ -165,11 +165,14 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
         None => demo::skills().map_err(Failure::Other)?,
         Some(folder) => dateline::Skills::from_folder(folder).map_err(Failure::Usage)?,
     };
-    let mut server = demo::builder(Some(skills)).keys(keys);
-    if let Some(entries) = args.page_size {
-        server = server.page_size(entries.get());
-    }
-    let server = server.build().map_err(Failure::Other)?;
+    let server = demo::server(Some(skills), |demo| {
+        let demo = demo.keys(keys);
+        match args.page_size {
+            Some(entries) => demo.page_size(entries.get()),
+            None => demo,
+        }
+    });
+    let server = server.map_err(Failure::Other)?;
     let revisions = match args.era {
         None => Revisions::ALL,
         Some(EraArg::Legacy) => Revisions::LEGACY,

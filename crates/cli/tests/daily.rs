@@ -225,6 +225,56 @@ async fn kill_9_of_a_server_ends_its_calls_at_once_and_it_is_back() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_killed_server_is_told_with_its_reason_each_time() {
+    let daily = Daily::start(json!({"a": demo()}), json!({})).await;
+    for killed in 0..4 {
+        let up = daily.until("a", "up", |s| s["state"] == "up" && s["restarts"] == killed).await;
+        signal(up["pids"][0].as_u64().unwrap(), "KILL");
+    }
+    daily.until("a", "back", |s| s["state"] == "up" && s["restarts"] == 4).await;
+    let logs = run(&["logs", "a", "--admin-socket", &daily.folder.path("admin.sock")]).await.out;
+    let down: Vec<&str> = logs.lines().filter(|line| line.contains("down:")).collect();
+    assert_eq!(down.len(), 4, "{logs}");
+    assert!(down.iter().all(|line| line.contains("the server a ended (signal: 9")), "{down:#?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_to_start_is_spoken_to_in_its_own_era() {
+    let folder = Folder::new();
+    let slow = |name: &str, era: &str| {
+        let script = format!("echo >> {}; sleep 3.5; exec {DATELINE} demo --stdio{era}", folder.path(name));
+        json!({"command": "/bin/sh", "args": ["-c", script]})
+    };
+    let servers = json!({"both": slow("both", ""), "old": slow("old", " --era legacy")});
+    let daily = Daily::start(servers, json!({})).await;
+    let both = daily.until("both", "up", |s| s["state"] == "up").await;
+    let old = daily.until("old", "up", |s| s["state"] == "up").await;
+    assert_eq!((&both["revision"], &old["revision"]), (&json!("2026-07-28"), &json!(LATEST_LEGACY)));
+    // The one that heard `initialize` as well was started again; the other need not be.
+    let starts = |name: &str| std::fs::read_to_string(folder.path(name)).unwrap().lines().count();
+    assert_eq!((starts("both"), starts("old")), (2, 1));
+}
+
+#[tokio::test]
+async fn a_server_is_spoken_to_in_the_era_that_is_configured() {
+    let old = json!({"command": DATELINE, "args": ["demo", "--stdio", "--era", "legacy"]});
+    let mut http = Program::http(DATELINE, &["demo", "--listen", "127.0.0.1:0"]).await;
+    let url = http.url.take().unwrap();
+    let servers = json!({"pipe": demo(), "http": {"url": url}, "new": {"url": url}, "wrong": old});
+    let era = |era: &str| json!({"era": era});
+    let eras =
+        json!({"pipe": era("legacy"), "http": era("legacy"), "new": era("modern"), "wrong": era("modern")});
+    let daily = Daily::start(servers, json!({"servers": eras})).await;
+    for (name, revision) in [("pipe", LATEST_LEGACY), ("http", LATEST_LEGACY), ("new", "2026-07-28")] {
+        let up = daily.until(name, "up", |s| s["state"] == "up").await;
+        assert_eq!(up["revision"], revision, "{name}");
+    }
+    let wrong = daily.until("wrong", "down", |s| s["state"] == "down").await;
+    let why = wrong["why"].as_str().unwrap();
+    assert!(why.contains("does not answer server/discover as a modern server does"), "{why}");
+}
+
+#[tokio::test]
 async fn kill_9_of_dateline_leaves_no_process() {
     let folder = Folder::new();
     let child = folder.path("child.pid");

@@ -55,6 +55,7 @@ def options():
     parser.add_argument("--slow", type=float, default=0, help="seconds before anything is read")
     parser.add_argument("--pages", help="cursors of the lists: a page of one entry each, and the last one after them")
     parser.add_argument("--untold", action="store_true", help="do not declare that lists may change")
+    parser.add_argument("--unwatched", help="a resource that cannot be subscribed to, although that is declared")
     parser.add_argument("--stubborn", action="store_true", help="outlive the input and SIGTERM")
     parser.add_argument("--leash", type=int, help="a port that this process stays connected to until it is gone")
     parser.add_argument("--grandchild", action="store_true", help="start a process on the same leash")
@@ -267,6 +268,8 @@ class Server:
         self.result(id, {"completion": {"values": [line]}})
 
     def on_resources_subscribe(self, id, params, line):
+        if params["uri"] == self.args.unwatched:
+            return self.error(id, -32601, "this is not watched")
         self.subscribed.add(params["uri"])
         self.result(id, {})
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dateline::{
     Args, Builder, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
-    ResourceTemplate, Result, Tool, ToolResult, Typed, Vars,
+    ResourceTemplate, Result, Server, Tool, ToolResult, Typed, Vars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,22 +142,34 @@ fn notices(server: Builder) -> Builder {
                 "The client came back for this."
             },
         ))
-        .tool(Tool::new(
-            "test_trigger_tool_change",
-            "Announces a changed list of tools.",
-            |cx: Cx| async move {
-                cx.notifier().tools_changed();
-                "announced"
-            },
-        ))
-        .tool(Tool::new(
-            "test_trigger_prompt_change",
-            "Announces a changed list of prompts.",
-            |cx: Cx| async move {
-                cx.notifier().prompts_changed();
-                "announced"
-            },
-        ))
+}
+
+/// Adds the tools that change what the server offers: each adds a thing, or takes it away again.
+///
+/// # Errors
+/// When one is wrong, which the tests would have shown.
+pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
+    let (tools, prompts) = (server.clone(), server.clone());
+    server.add_tool(Tool::new(
+        "test_trigger_tool_change",
+        "Adds a tool to the list, or takes it away again.",
+        move || {
+            let name = "test_changing_tool";
+            let tool = || Tool::new(name, "Is there or not.", || async { "It is there." });
+            let changed = if tools.remove_tool(name) { Ok(()) } else { tools.add_tool(tool()) };
+            async move { changed.map(|()| "changed").map_err(Error::new) }
+        },
+    ))?;
+    server.add_tool(Tool::new(
+        "test_trigger_prompt_change",
+        "Adds a prompt to the list, or takes it away again.",
+        move || {
+            let name = "test_changing_prompt";
+            let prompt = || Prompt::new(name, "Is there or not.", || async { "It is there." });
+            let changed = if prompts.remove_prompt(name) { Ok(()) } else { prompts.add_prompt(prompt()) };
+            async move { changed.map(|()| "changed").map_err(Error::new) }
+        },
+    ))
 }
 
 #[derive(Deserialize, JsonSchema)]

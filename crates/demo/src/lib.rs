@@ -6,15 +6,18 @@ mod skills;
 
 use dateline::{Builder, Server, Skills};
 
-/// The demo, to be built. With skills it also carries what the official conformance suite calls.
-pub fn builder(fixtures: Option<Skills>) -> Builder {
-    let mut builder = Server::new("dateline-demo", env!("CARGO_PKG_VERSION"))
+/// The demo, as `set` has it. With skills it also carries what the official conformance suite calls.
+///
+/// # Errors
+/// When what `set` sets is wrong.
+pub fn server(fixtures: Option<Skills>, set: impl FnOnce(Builder) -> Builder) -> Result<Server, String> {
+    let builder = Server::new("dateline-demo", env!("CARGO_PKG_VERSION"))
         .title("dateline demo")
         .instructions("A server to play with: echo and add answer at once, countdown reports progress and can be cancelled.");
-    if let Some(skills) = fixtures {
-        builder = fixtures::add(builder).part(skills);
-    }
-    play::add(builder)
+    let Some(skills) = fixtures else { return set(play::add(builder)).build() };
+    let server = set(play::add(fixtures::add(builder).part(skills))).build()?;
+    fixtures::changing(&server)?;
+    Ok(server)
 }
 
 /// The demo's own skills.

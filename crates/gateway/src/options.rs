@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::Service;
+use spec::Era;
 use transport::client::{Program, Remote};
 
 /// Everything that a gateway is told.
@@ -68,6 +69,8 @@ pub struct ServerOptions {
     pub pool: Pool,
     /// How long a call may take.
     pub call_timeout: Option<Duration>,
+    /// The era it is spoken to in; it is asked where nothing is said.
+    pub era: Option<Era>,
 }
 
 /// Where a server is.
@@ -173,6 +176,7 @@ impl ServerOptions {
             overrides: BTreeMap::new(),
             pool: Pool::default(),
             call_timeout: None,
+            era: None,
         }
     }
 

@@ -9,7 +9,7 @@ use proto::Rejection;
 use spec::{Method, Revision};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use transport::client::{Client, Settings, Stderr};
+use transport::client::{Client, EraHint, Settings, Stderr};
 
 use crate::lists::{LISTS, List};
 use crate::logs::Logs;
@@ -311,7 +311,13 @@ impl Upstream {
     }
 
     pub(crate) async fn connect(&self) -> Result<Arc<Instance>, String> {
-        let settings = Settings { era: self.kept().revision.map(Revision::era), ..self.settings.clone() };
+        let seen = self.kept().revision.map(Revision::era);
+        let era = match (self.options.era, seen) {
+            (Some(era), _) => EraHint::Fixed(era),
+            (None, Some(era)) => EraHint::Seen(era),
+            (None, None) => EraHint::Unknown,
+        };
+        let settings = Settings { era, ..self.settings.clone() };
         let client = match &self.options.target {
             Target::Local(service) => return Ok(Instance::new(0, Arc::clone(service), None)),
             Target::Unusable(why) => return Err(why.clone()),

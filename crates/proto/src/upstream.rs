@@ -55,6 +55,15 @@ pub struct Outgoing {
     pub params: Object,
 }
 
+/// How a listen is started.
+#[derive(Debug)]
+pub struct Starting {
+    /// What is to be sent, each under the key that its answer comes to.
+    pub requests: Vec<(CallKey, Outgoing)>,
+    /// What happens at once.
+    pub outputs: Vec<Output>,
+}
+
 impl Edge {
     /// The revision that is spoken.
     pub fn revision(&self) -> Revision {
@@ -93,11 +102,14 @@ impl Edge {
         }
     }
 
-    /// Starts to listen. A legacy upstream tells of changed lists unasked; only resources are asked for.
-    pub fn listen(&mut self, key: CallKey, filter: &Filter) -> Option<Outgoing> {
+    /// Starts to listen. A legacy upstream tells of changed lists unasked; only resources are asked for, and
+    /// [`Output::Listening`] comes when it has answered for each.
+    pub fn listen(&mut self, key: CallKey, filter: &Filter) -> Starting {
         match self {
             Edge::Legacy(session) => session.watch(key, filter),
-            Edge::Modern(calls) => Some(calls.listen(key, filter)),
+            Edge::Modern(calls) => {
+                Starting { requests: vec![(key, calls.listen(key, filter))], outputs: Vec::new() }
+            }
         }
     }
 
@@ -110,7 +122,7 @@ impl Edge {
         }
     }
 
-    /// Ends a call or listen whose answer came and cannot be taken.
+    /// Ends a call, a listen, or what was asked for one, whose answer cannot be taken.
     pub fn broken(&mut self, key: CallKey, why: &str) -> Vec<Output> {
         let why = Rejection::Internal(format!("the server's answer cannot be read: {why}"));
         match self {

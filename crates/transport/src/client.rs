@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use proto::upstream::{CallKey, Edge, Introduction, Outgoing, Output};
+use proto::upstream::{CallKey, Edge, Introduction, Outgoing, Output, Starting};
 use proto::wire::Message;
 use proto::{
     Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Heard, Listening, Mirror, Object,
@@ -39,9 +39,8 @@ pub use process::Program;
 pub struct Settings {
     /// What we say of ourselves.
     pub introduction: Introduction,
-    /// What the server was found to be before; a legacy one is opened without a probe. Where that proves wrong it is
-    /// found out again.
-    pub era: Option<Era>,
+    /// What is known of the server's era before it is reached.
+    pub era: EraHint,
     /// How long a server may stay silent on the probe before it is taken for a legacy one.
     pub probe: Duration,
     /// How long it may take until a server is ready.
@@ -56,6 +55,18 @@ pub struct Settings {
     pub stderr: Option<Stderr>,
     /// Ends process groups whose starter was killed.
     pub guard: Option<Guard>,
+}
+
+/// What is known of a server's era before it is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EraHint {
+    /// Nothing: the server is asked.
+    #[default]
+    Unknown,
+    /// It was of this era when it was reached before. Where that proves wrong, it is asked again.
+    Seen(Era),
+    /// It is to be spoken to in this era, and in no other.
+    Fixed(Era),
 }
 
 /// Gets a line that a program said on stderr.
@@ -75,7 +86,7 @@ impl Settings {
             introduction: Introduction {
                 identity: Object::new().with("name", name).with("version", version),
             },
-            era: None,
+            era: EraHint::Unknown,
             probe: Duration::from_secs(3),
             connect: Duration::from_secs(60),
             call: Duration::from_secs(600),
@@ -83,6 +94,13 @@ impl Settings {
             limits: wire::Limits::default(),
             stderr: None,
             guard: None,
+        }
+    }
+
+    /// Says something of the server where its own words are said.
+    fn say(&self, line: &str) {
+        if let Some(Stderr(told)) = &self.stderr {
+            told(line);
         }
     }
 }
@@ -162,7 +180,8 @@ enum Waiting {
 
 struct Listen {
     acknowledged: Option<oneshot::Sender<Result<Filter, Rejection>>>,
-    changes: async_channel::Sender<Change>,
+    /// Where its own changes go; a legacy server tells everybody.
+    changes: Option<async_channel::Sender<Change>>,
     /// Reads the listen's own response.
     reading: Option<AbortHandle>,
 }
@@ -309,9 +328,7 @@ impl Shared {
         match heard {
             Heard::Message(message) => self.receive(message, on),
             Heard::Broken { answers, why } => {
-                if let Some(Stderr(told)) = &self.settings.stderr {
-                    told(&format!("dateline: a message of the server cannot be read: {why}"));
-                }
+                self.settings.say(&format!("dateline: a message of the server cannot be read: {why}"));
                 let mut state = self.lock();
                 let outputs = answers.map(|key| state.edge.broken(key, &why)).unwrap_or_default();
                 self.dispatch(&mut state, outputs)
@@ -353,7 +370,8 @@ impl Shared {
                     }
                 }
                 Output::Changed(Some(key), change) => {
-                    let full = state.listens.get(&key).is_some_and(|l| l.changes.try_send(change).is_err());
+                    let changes = state.listens.get(&key).and_then(|listen| listen.changes.as_ref());
+                    let full = changes.is_some_and(|changes| changes.try_send(change).is_err());
                     if full {
                         state.listens.remove(&key);
                     }
@@ -459,42 +477,38 @@ impl Shared {
     }
 
     async fn listen(self: &Arc<Self>, filter: Filter) -> Result<Listening, Rejection> {
-        let (key, outgoing, changes, acknowledged) = {
+        let (key, requests, changes, acknowledged) = {
             let mut state = self.lock();
             if let Some(why) = &state.gone {
                 return Err(Rejection::Internal(why.told.clone()));
             }
             let key = state.key();
-            let outgoing = state.edge.listen(key, &filter);
-            match state.edge {
-                Edge::Legacy(_) => (key, outgoing, self.watchers.watch(filter.clone()), None),
+            let (acknowledge, acknowledged) = oneshot::channel();
+            let (own, changes): (_, proto::BoxStream<Change>) = match state.edge {
+                Edge::Legacy(_) => (None, self.watchers.watch(filter.clone())),
                 Edge::Modern(_) => {
                     let (sender, changes) = async_channel::bounded(BACKLOG);
-                    let (acknowledge, acknowledged) = oneshot::channel();
-                    let listen = Listen { acknowledged: Some(acknowledge), changes: sender, reading: None };
-                    state.listens.insert(key, listen);
-                    let changes: proto::BoxStream<Change> = Box::pin(changes);
-                    (key, outgoing, changes, Some(acknowledged))
+                    (Some(sender), Box::pin(changes))
                 }
-            }
+            };
+            let listen = Listen { acknowledged: Some(acknowledge), changes: own, reading: None };
+            state.listens.insert(key, listen);
+            let Starting { requests, outputs } = state.edge.listen(key, &filter);
+            self.dispatch(&mut state, outputs);
+            (key, requests, changes, acknowledged)
         };
         let under = Under::new(self, key);
         let limit = self.settings.connect.min(ACKNOWLEDGE);
         let begun = async {
-            match (&self.link, outgoing) {
-                (Link::Pipe { .. }, Some(Outgoing { mut before, message, .. })) => {
-                    before.push(message);
-                    self.send(before).await?;
+            match &self.link {
+                Link::Pipe { .. } => {
+                    self.send(requests.into_iter().map(|(_, r)| r.message).collect()).await?
                 }
-                (Link::Http(_), outgoing) => http::listen(self, key, outgoing).await?,
-                (Link::Pipe { .. }, None) => {}
+                Link::Http(link) => http::listen(self, link, key, requests).await?,
             }
-            match acknowledged {
-                None => Ok(filter),
-                Some(acknowledged) => acknowledged.await.unwrap_or_else(|_| {
-                    Err(Rejection::Internal("the server ended a listen without acknowledging it".into()))
-                }),
-            }
+            acknowledged.await.unwrap_or_else(|_| {
+                Err(Rejection::Internal("the server ended a listen without acknowledging it".into()))
+            })
         };
         let honoured = tokio::time::timeout(limit, begun).await.unwrap_or_else(|_| {
             let why = format!("the server did not acknowledge a listen within {} s", limit.as_secs());

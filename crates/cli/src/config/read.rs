@@ -7,6 +7,7 @@ use gateway::{Names, Options, Override, Pattern, Pool, Prefix, ServerOptions, Ta
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::errors::ParseErrorKind;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use spec::Era;
 
 use super::entry::{self, Entry};
 use super::reader::{Broken, Read, Reader, Wrong, nearest};
@@ -303,13 +304,23 @@ impl Reader<'_> {
                 "callTimeoutSeconds" => {
                     server.call_timeout = Some(Duration::from_secs(self.number(property, 1, 86_400)?));
                 }
+                "era" => server.era = Some(self.era(property)?),
                 name => {
-                    let known: &[&[&str]] = &[&["allow", "deny", "tools", "pool", "callTimeoutSeconds"]];
+                    let known: &[&[&str]] =
+                        &[&["allow", "deny", "tools", "pool", "callTimeoutSeconds", "era"]];
                     return Err(self.wrong(property, format!("is not known here{}", nearest(name, known))));
                 }
             }
         }
         Ok(())
+    }
+
+    fn era(&self, at: &ObjectProp<'_>) -> Result<Era, Wrong> {
+        match self.text(at)?.as_str() {
+            "legacy" => Ok(Era::Legacy),
+            "modern" => Ok(Era::Modern),
+            other => Err(self.wrong(at, format!("is {other:?}; it is one of legacy and modern"))),
+        }
     }
 
     fn overrides(&self, at: &ObjectProp<'_>) -> Result<BTreeMap<String, Override>, Wrong> {
@@ -435,7 +446,7 @@ mod tests {
             r#"{"mcpServers": {"a": {"command": "a", "excludeTools": ["x"]}},
                "dateline": {"prefix": "always", "servers": {"a": {
                    "allow": ["read_*"], "deny": ["*_secret"], "tools": {"t": {"title": "T", "description": "D"}},
-                   "pool": {"min": 0, "max": 3, "idleSeconds": 9}, "callTimeoutSeconds": 7}}}}"#,
+                   "pool": {"min": 0, "max": 3, "idleSeconds": 9}, "callTimeoutSeconds": 7, "era": "legacy"}}}}"#,
         );
         let a = &read.servers[0];
         assert_eq!(read.prefix, Prefix::Always);
@@ -444,6 +455,7 @@ mod tests {
         assert_eq!(a.overrides["t"].description.as_deref(), Some("D"));
         assert_eq!(a.pool, Pool { min: 0, max: 3, idle: Duration::from_secs(9) });
         assert_eq!(a.call_timeout, Some(Duration::from_secs(7)));
+        assert_eq!(a.era, Some(Era::Legacy));
     }
 
     #[test]

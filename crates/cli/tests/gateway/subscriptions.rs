@@ -1,9 +1,11 @@
 //! Subscriptions and changes.
 
 use serde_json::json;
-use testkit::WIRES;
+use testkit::{MODERN, WIRES};
 
-use super::{ERAS, SIDES, cancellations, listed, peers, say, scripts, shown, through, unwatch, watch};
+use super::{
+    ERAS, SIDES, cancellations, listed, peers, say, scripted, scripts, shown, through, unwatch, watch,
+};
 
 #[tokio::test]
 async fn an_update_of_a_watched_resource_of_either_upstream_reaches_who_watches_it() {
@@ -44,6 +46,26 @@ async fn what_is_no_longer_watched_is_given_up_upstream() {
         let watch =
             listens.iter().find(|l| l["params"]["notifications"]["resourceSubscriptions"][0] == uris[1]);
         assert_eq!(cancelled[0]["params"]["requestId"], watch.unwrap()["id"], "{wire:?} {revision}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_upstream_refuses_to_watch_is_not_honoured() {
+    let [a, b] = ["scripted://old/a", "scripted://old/b"];
+    let servers = [("old", scripted(&["--name", "old", "--unwatched", a]))];
+    for wire in WIRES {
+        let mut client = through(wire, &servers, MODERN, json!({})).await;
+        // The second time nothing is asked upstream for b.
+        for _ in 0..2 {
+            let filter = json!({"notifications": {"resourceSubscriptions": [a, b]}});
+            let id = client.id();
+            client.begin_as(id, "subscriptions/listen", filter).await;
+            let first = client.next("notifications/subscriptions/acknowledged").await;
+            assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], json!([b]), "{wire:?}");
+        }
+        let subscribed = shown(&mut client, "seen", json!({"method": "resources/subscribe"})).await;
+        let uris: Vec<_> = subscribed.iter().map(|line| line["params"]["uri"].as_str().unwrap()).collect();
+        assert_eq!(uris, [a, b, a], "{wire:?}");
     }
 }
 

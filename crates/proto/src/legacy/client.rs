@@ -18,7 +18,7 @@ use crate::rejection::Rejection;
 use crate::service::{
     Answer, Answers, Ask, CacheHint, Description, Filter, Interim, Peer, Principal, Request,
 };
-use crate::upstream::{CallKey, Introduction, Outgoing, Output, ask};
+use crate::upstream::{CallKey, Introduction, Outgoing, Output, Starting, ask};
 use crate::wire::{self, Id, Message};
 
 /// A session with a legacy upstream.
@@ -27,12 +27,20 @@ pub struct Session {
     capabilities: Capabilities,
     level: Option<Level>,
     running: HashMap<CallKey, Running>,
+    /// Resources that the upstream was asked to watch and has not answered for yet, by the ids of the requests.
+    subscribing: HashMap<CallKey, ByteString>,
     next_own: CallKey,
 }
 
 enum Running {
     Call(Call),
-    Watch(Filter),
+    Watch(Watch),
+}
+
+/// A listen. It runs once the upstream has answered for each of its resources.
+struct Watch {
+    filter: Filter,
+    told: bool,
 }
 
 struct Call {
@@ -93,7 +101,14 @@ impl Session {
             hint: CacheHint::default(),
             methods: Vec::new(),
         };
-        let session = Session { revision, capabilities, level: None, running: HashMap::new(), next_own: OWN };
+        let session = Session {
+            revision,
+            capabilities,
+            level: None,
+            running: HashMap::new(),
+            subscribing: HashMap::new(),
+            next_own: OWN,
+        };
         Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))
     }
 
@@ -140,12 +155,12 @@ impl Session {
         }
         self.level = Some(wanted);
         let params = Object::new().with("level", wanted.as_str());
-        Some(wire::request(&self.own(), Method::LoggingSetLevel.wire(), &params))
+        Some(wire::request(&Id::number(self.own()), Method::LoggingSetLevel.wire(), &params))
     }
 
-    fn own(&mut self) -> Id {
+    fn own(&mut self) -> CallKey {
         self.next_own += 1;
-        Id::number(self.next_own)
+        self.next_own
     }
 
     pub(crate) fn answer(&mut self, key: CallKey, answers: Answers) -> Option<Vec<Output>> {
@@ -175,13 +190,14 @@ impl Session {
     pub(crate) fn cancel(&mut self, key: CallKey, reason: &str) -> Vec<Bytes> {
         match self.running.remove(&key) {
             Some(Running::Call(_)) => vec![cancelled(key, reason)],
-            Some(Running::Watch(filter)) => {
+            Some(Running::Watch(watch)) => {
                 let others: HashSet<_> = self.watched().collect();
-                let gone: Vec<_> = filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
+                let gone: Vec<_> =
+                    watch.filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
                 gone.iter()
                     .map(|uri| {
                         let params = Object::new().with("uri", &**uri);
-                        wire::request(&self.own(), Method::ResourcesUnsubscribe.wire(), &params)
+                        wire::request(&Id::number(self.own()), Method::ResourcesUnsubscribe.wire(), &params)
                     })
                     .collect()
             }
@@ -191,26 +207,57 @@ impl Session {
 
     fn watched(&self) -> impl Iterator<Item = ByteString> {
         self.running.values().flat_map(|running| match running {
-            Running::Watch(filter) => filter.uris.clone(),
+            Running::Watch(watch) => watch.filter.uris.clone(),
             Running::Call(_) => Vec::new(),
         })
     }
 
-    pub(crate) fn watch(&mut self, key: CallKey, filter: &Filter) -> Option<Outgoing> {
-        let can = self.capabilities.has(spec::Capability::ResourcesSubscribe);
+    /// Starts a listen. It runs at once where no resource has to be subscribed to first.
+    pub(crate) fn watch(&mut self, key: CallKey, filter: &Filter) -> Starting {
+        let mut filter = filter.clone();
+        if !self.capabilities.has(spec::Capability::ResourcesSubscribe) {
+            filter.uris.clear();
+        }
         let watched: HashSet<_> = self.watched().collect();
-        self.running.insert(key, Running::Watch(filter.clone()));
-        let mut new: Vec<Bytes> = filter
-            .uris
-            .iter()
-            .filter(|uri| can && !watched.contains(*uri))
-            .map(|uri| {
-                let params = Object::new().with("uri", &**uri);
-                wire::request(&self.own(), Method::ResourcesSubscribe.wire(), &params)
-            })
-            .collect();
-        let message = new.pop()?;
-        Some(Outgoing { before: new, message, params: Object::new() })
+        let new: Vec<_> = filter.uris.iter().filter(|uri| !watched.contains(*uri)).cloned().collect();
+        self.running.insert(key, Running::Watch(Watch { filter, told: false }));
+        let requests = new.into_iter().map(|uri| {
+            let params = Object::new().with("uri", &*uri);
+            let key = self.own();
+            self.subscribing.insert(key, uri);
+            let message = wire::request(&Id::number(key), Method::ResourcesSubscribe.wire(), &params);
+            (key, Outgoing { before: Vec::new(), message, params })
+        });
+        let requests = requests.collect();
+        Starting { requests, outputs: self.listening() }
+    }
+
+    /// The upstream answered whether it watches a resource. One that it does not watch is not listened to.
+    fn subscribed(&mut self, uri: &ByteString, watches: bool) -> Vec<Output> {
+        if !watches {
+            for running in self.running.values_mut() {
+                if let Running::Watch(watch) = running {
+                    watch.filter.uris.retain(|other| other != uri);
+                }
+            }
+        }
+        self.listening()
+    }
+
+    /// The listens that run from now on.
+    fn listening(&mut self) -> Vec<Output> {
+        let waiting: HashSet<&ByteString> = self.subscribing.values().collect();
+        let mut outputs = Vec::new();
+        for (key, running) in &mut self.running {
+            if let Running::Watch(watch) = running
+                && !watch.told
+                && !watch.filter.uris.iter().any(|uri| waiting.contains(uri))
+            {
+                watch.told = true;
+                outputs.push(Output::Listening(*key, watch.filter.clone()));
+            }
+        }
+        outputs
     }
 
     pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
@@ -233,8 +280,11 @@ impl Session {
         }
     }
 
-    /// A call is over.
+    /// A call is over, or what was asked for a listen.
     pub(crate) fn end(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
+        if let Some(uri) = self.subscribing.remove(&key) {
+            return self.subscribed(&uri, answer.is_ok());
+        }
         if !matches!(self.running.get(&key), Some(Running::Call(_))) {
             return Vec::new();
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use proto::legacy::client::Session;
 use proto::modern::client::Calls;
@@ -19,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::body::{Seen, described, messages};
-use super::pipe::{discovered, only_legacy, refused};
+use super::pipe::{discovered, not_modern, only_legacy, refused};
 use super::post::{Ask, Http};
 use super::session::doubtful;
-use super::{Client, Found, Settings, Shared, Slot, Tool, Waiting, posted};
+use super::{Client, EraHint, Found, Settings, Shared, Slot, Tool, Waiting, posted};
 use crate::TransportError;
 
 /// A server behind a URL.
@@ -45,6 +46,8 @@ impl Remote {
 
 /// How often a call's stream is gone on with in vain before the call is given up.
 const RESUMPTIONS: u32 = 5;
+/// How many resources a server is asked to watch at once.
+const SUBSCRIBED_AT_ONCE: usize = 8;
 /// How long a server may take to accept a message that is not answered.
 pub(super) const ACCEPT: Duration = Duration::from_secs(30);
 
@@ -109,10 +112,21 @@ impl From<TransportError> for NotOpened {
 }
 
 async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpened> {
-    if settings.era == Some(Era::Legacy)
-        && let Ok(Ok(opened)) = tokio::time::timeout(settings.connect / 2, open(link, settings)).await
-    {
-        return Ok(link.opened(opened));
+    match settings.era {
+        EraHint::Fixed(Era::Legacy) => return Ok(link.opened(open(link, settings).await?)),
+        EraHint::Fixed(Era::Modern) => {
+            return match probe(link, settings).await? {
+                Some(Ok(found)) => Ok(*found),
+                Some(Err(_)) | None => Err(not_modern().into()),
+            };
+        }
+        EraHint::Seen(Era::Legacy) => {
+            let opening = tokio::time::timeout(settings.connect / 2, open(link, settings));
+            if let Ok(Ok(opened)) = opening.await {
+                return Ok(link.opened(opened));
+            }
+        }
+        EraHint::Seen(Era::Modern) | EraHint::Unknown => {}
     }
     let first = {
         let probing = probe(link, settings);
@@ -126,7 +140,14 @@ async fn find_out(link: &mut Link, settings: &Settings) -> Result<Found, NotOpen
                 tokio::pin!(opening);
                 tokio::select! {
                     opened = &mut opening => match opened {
-                        Ok(opened) => Probed::Opened(Box::new(opened)),
+                        Ok(opened) => match tokio::time::timeout(settings.probe, &mut probing).await {
+                            // It woke up for both, and is modern.
+                            Ok(Ok(Some(Ok(found)))) => {
+                                link.leave(opened.id).await;
+                                Probed::Said(Some(Ok(found)))
+                            }
+                            _ => Probed::Opened(Box::new(opened)),
+                        },
                         Err(_) => Probed::Said(probing.await?),
                     },
                     probed = &mut probing => Probed::Said(probed?),
@@ -373,51 +394,84 @@ pub(super) async fn exchange(
     answered
 }
 
-/// Starts to read what a listen tells. A legacy session has one stream for all that concerns no call.
+/// Sends what starts a listen, and starts to read what it tells. A legacy session has one stream for all that concerns
+/// no call.
 pub(super) async fn listen(
     shared: &Arc<Shared>,
+    link: &Link,
     key: CallKey,
-    outgoing: Option<Outgoing>,
+    requests: Vec<(CallKey, Outgoing)>,
 ) -> Result<(), Rejection> {
-    let super::Link::Http(link) = &shared.link else { return Ok(()) };
-    let weak = Arc::downgrade(shared);
     if link.revision.rules().disconnect == Disconnect::Cancels {
-        let Some(outgoing) = outgoing else { return Ok(()) };
-        let headers =
-            mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
-        let posting = link.post(outgoing.message, headers, true);
-        let response = posting.await.map_err(|e| Rejection::Internal(e.told().into()))?;
-        let limits = shared.settings.limits;
-        let reading = tokio::spawn(async move {
-            let mut seen = Seen::default();
-            let read = messages(response, limits, &mut seen, |heard| {
-                let known = weak.upgrade().map(|shared| shared.take_in(heard, Some(key))).is_some();
-                std::future::ready(known)
-            });
-            let _ = read.await;
-            if let Some(shared) = weak.upgrade() {
-                shared.lock().listens.remove(&key);
-            }
-        });
-        match shared.lock().listens.get_mut(&key) {
-            Some(listen) => listen.reading = Some(reading.abort_handle()),
-            None => reading.abort(),
+        for (_, outgoing) in requests {
+            follow_listen(shared, link, key, outgoing).await?;
         }
         return Ok(());
     }
     if !link.streaming.swap(true, Ordering::Relaxed) {
-        tokio::spawn(stream(weak, shared.gone.clone()));
+        tokio::spawn(watch(Arc::downgrade(shared), shared.gone.clone()));
     }
-    if let Some(Outgoing { mut before, message, .. }) = outgoing {
-        before.push(message);
-        shared.send(before).await?;
+    let asking = requests.into_iter().map(|(key, outgoing)| subscribe(shared, link, key, outgoing.message));
+    stream::iter(asking).for_each_concurrent(SUBSCRIBED_AT_ONCE, |asking| asking).await;
+    Ok(())
+}
+
+/// Sends a listen of its own, and has its response read.
+async fn follow_listen(
+    shared: &Arc<Shared>,
+    link: &Link,
+    key: CallKey,
+    outgoing: Outgoing,
+) -> Result<(), Rejection> {
+    let weak = Arc::downgrade(shared);
+    let headers =
+        mirrored::of_request(link.revision.as_str(), Method::SubscriptionsListen, &outgoing.params, &[]);
+    let posting = link.post(outgoing.message, headers, true);
+    let response = posting.await.map_err(|e| Rejection::Internal(e.told().into()))?;
+    let limits = shared.settings.limits;
+    let reading = tokio::spawn(async move {
+        let mut seen = Seen::default();
+        let read = messages(response, limits, &mut seen, |heard| {
+            let known = weak.upgrade().map(|shared| shared.take_in(heard, Some(key))).is_some();
+            std::future::ready(known)
+        });
+        let _ = read.await;
+        if let Some(shared) = weak.upgrade() {
+            shared.lock().listens.remove(&key);
+        }
+    });
+    match shared.lock().listens.get_mut(&key) {
+        Some(listen) => listen.reading = Some(reading.abort_handle()),
+        None => reading.abort(),
     }
     Ok(())
 }
 
+/// Has a legacy server watch a resource, and takes in what it answers.
+async fn subscribe(shared: &Arc<Shared>, link: &Link, key: CallKey, message: Bytes) {
+    let ask = Ask::post(message, link.of(link.session.clone()), true);
+    let heard = match link.ask(ask, &shared.settings).await {
+        Ok(Asked { outcome: Some(outcome), .. }) => {
+            Heard::Message(Message::Response { id: Some(Id::number(key)), outcome })
+        }
+        // The answer comes on the session's stream.
+        Ok(Asked { status, .. }) if status.is_success() => return,
+        Ok(Asked { status, shown, .. }) => {
+            if doubtful(status, false, None)
+                && link.is_forgotten(status == StatusCode::NOT_FOUND, &shared.settings).await
+            {
+                return shared.end("the server no longer knows our session", "");
+            }
+            Heard::Broken { answers: Some(key), why: shown }
+        }
+        Err(error) => Heard::Broken { answers: Some(key), why: error.to_string() },
+    };
+    shared.take_in(heard, Some(key));
+}
+
 /// Reads the stream of a session until the session ends; goes on with it when it breaks, the more slowly the less
 /// comes on it.
-async fn stream(shared: Weak<Shared>, gone: CancellationToken) {
+async fn watch(shared: Weak<Shared>, gone: CancellationToken) {
     let mut seen = Seen::default();
     let mut vain = 0u32;
     let reading = async {

@@ -20,30 +20,77 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::Output;
 use super::process::{self, Program};
-use super::{Client, Found, Link, Settings, Shared, Slot, Stderr, Waiting};
+use super::{Client, EraHint, Found, Link, Settings, Shared, Slot, Waiting};
 use crate::line::Line;
 use crate::{BACKLOG, TransportError};
 
 const PROBE: u64 = 1;
 const INITIALIZE: u64 = 2;
-/// How long a server's output is read after it ended.
+/// How long a server's output is read after it ended. Something that outlives it may keep its stdout open.
 const AFTERWARDS: Duration = Duration::from_millis(200);
+/// How long a process may take to end once its output did. Longer than what it says last on stderr is waited for.
+const END: Duration = Duration::from_secs(1);
 
-/// Starts a program and finds out what it speaks.
-pub(super) async fn start(program: &Program, settings: Settings) -> Result<Client, TransportError> {
-    if settings.era == Some(Era::Legacy)
-        && let Ok(client) = attempt(program, &settings, false).await
-    {
-        return Ok(client);
-    }
-    match attempt(program, &settings, true).await {
-        // Some legacy servers end at the first message that is not a handshake.
-        Err(TransportError::Closed(_)) => attempt(program, &settings, false).await,
-        outcome => outcome,
+/// How a server is asked what it speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// By `server/discover`, and where that was not answered for so long by `initialize` as well.
+    Either(Duration),
+    /// By `server/discover` alone.
+    Discover,
+    /// By `initialize` alone.
+    Initialize,
+}
+
+/// Why a server could not be opened.
+pub(super) enum NotOpened {
+    Failed(TransportError),
+    /// It is modern, and took `initialize` as well, which it may hold to from then on.
+    Mixed,
+}
+
+impl From<TransportError> for NotOpened {
+    fn from(error: TransportError) -> NotOpened {
+        NotOpened::Failed(error)
     }
 }
 
-async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<Client, TransportError> {
+impl NotOpened {
+    fn told(self) -> TransportError {
+        match self {
+            NotOpened::Failed(error) => error,
+            NotOpened::Mixed => TransportError::Protocol("the server speaks both ways at once".into()),
+        }
+    }
+}
+
+/// Starts a program and finds out what it speaks.
+pub(super) async fn start(program: &Program, settings: Settings) -> Result<Client, TransportError> {
+    let open = |opening| attempt(program, &settings, opening);
+    let opening = match settings.era {
+        EraHint::Fixed(Era::Modern) => return open(Opening::Discover).await.map_err(NotOpened::told),
+        EraHint::Fixed(Era::Legacy) => return open(Opening::Initialize).await.map_err(NotOpened::told),
+        EraHint::Seen(Era::Modern) => Opening::Either(settings.connect / 2),
+        EraHint::Seen(Era::Legacy) => match open(Opening::Initialize).await {
+            Ok(client) => return Ok(client),
+            Err(_) => Opening::Either(settings.probe),
+        },
+        EraHint::Unknown => Opening::Either(settings.probe),
+    };
+    match open(opening).await {
+        // Some legacy servers end at the first message that is not a handshake.
+        Err(NotOpened::Failed(TransportError::Closed(_))) => open(Opening::Initialize).await,
+        // It was slow to start. Another process, that never hears `initialize`, speaks its own way.
+        Err(NotOpened::Mixed) => {
+            settings.say("dateline: it was slow to answer server/discover; it is started again as the modern server it is");
+            open(Opening::Discover).await
+        }
+        outcome => outcome,
+    }
+    .map_err(NotOpened::told)
+}
+
+async fn attempt(program: &Program, settings: &Settings, opening: Opening) -> Result<Client, NotOpened> {
     let gone = CancellationToken::new();
     // Whoever stops waiting for the server ends it.
     let abandoned = gone.clone().drop_guard();
@@ -51,33 +98,50 @@ async fn attempt(program: &Program, settings: &Settings, probe: bool) -> Result<
     let (out, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(streams.stdin, queue, gone.clone()));
     let mut lines = Output::new(streams.stdout, settings.limits.message);
-    let found = tokio::time::timeout(settings.connect, find_out(&mut lines, &out, settings, probe)).await;
+    let finding = async {
+        tokio::select! {
+            biased;
+            found = find_out(&mut lines, &out, settings, opening) => found,
+            () = over(keeper.end()) => Err(TransportError::Closed(String::new()).into()),
+        }
+    };
+    let found = tokio::time::timeout(settings.connect, finding).await;
     let found = match found {
         Ok(Ok(found)) => found,
         failed => {
             gone.cancel();
             drop(out);
             keeper.ended().await;
-            return Err(match failed {
-                Ok(Err(TransportError::Closed(_))) => TransportError::Closed(keeper.last_words()),
-                Ok(Err(TransportError::Protocol(why))) => {
+            let error = match failed {
+                Ok(Err(NotOpened::Mixed)) => return Err(NotOpened::Mixed),
+                Ok(Err(NotOpened::Failed(TransportError::Closed(_)))) => {
+                    TransportError::Closed(keeper.last_words())
+                }
+                Ok(Err(NotOpened::Failed(TransportError::Protocol(why)))) => {
                     TransportError::Protocol(format!("{why}{}", keeper.said()))
                 }
-                Ok(Err(error)) => error,
-                _ => TransportError::Protocol(format!(
-                    "no answer within {} s{}",
-                    settings.connect.as_secs(),
-                    keeper.said()
-                )),
-            });
+                Ok(Err(NotOpened::Failed(error))) => error,
+                _ => {
+                    let limit = settings.connect.as_secs();
+                    TransportError::Protocol(format!("no answer within {limit} s{}", keeper.said()))
+                }
+            };
+            return Err(error.into());
         }
     };
+    let end = keeper.end();
     let link = Link::Pipe { out, keeper: Some(keeper) };
     abandoned.disarm();
     let client = Client::new(found, link, settings.clone(), gone);
     let ended = format!("the server {} ended", program.name);
-    tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), ended));
+    tokio::spawn(read(lines, Arc::downgrade(&client.0), client.0.gone.clone(), end, ended));
     Ok(client)
+}
+
+/// Waits for an end, and then as long as the output is still read.
+async fn over(end: CancellationToken) {
+    end.cancelled().await;
+    tokio::time::sleep(AFTERWARDS).await;
 }
 
 /// Where a server's messages come from.
@@ -113,12 +177,21 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: Ca
     }
 }
 
-/// Reads what the server sends until it ends, and then ends all that waits for it. `ended` says that it did.
-pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: CancellationToken, ended: String) {
-    // What a server wrote before it ended counts; something that outlives it may keep its stdout open.
+/// Reads what the server sends until it ends, and then ends all that waits for it. `gone` has it let go, `end` comes
+/// with its own end, and `ended` says that it did.
+pub(super) async fn read(
+    mut feed: impl Feed,
+    shared: Weak<Shared>,
+    gone: CancellationToken,
+    end: CancellationToken,
+    ended: String,
+) {
+    // What a server wrote before it ended counts.
     let over = async {
-        gone.cancelled().await;
-        tokio::time::sleep(AFTERWARDS).await;
+        tokio::select! {
+            () = over(end) => {}
+            () = over(gone.clone()) => {}
+        }
     };
     tokio::pin!(over);
     loop {
@@ -142,7 +215,7 @@ pub(super) async fn read(mut feed: impl Feed, shared: Weak<Shared>, gone: Cancel
         let mut words = feed.ended().unwrap_or_default();
         // A moment for the last words to arrive.
         if let Link::Pipe { keeper: Some(keeper), .. } = &shared.link {
-            let _ = tokio::time::timeout(Duration::from_millis(200), keeper.ended()).await;
+            let _ = tokio::time::timeout(END, keeper.ended()).await;
             words = keeper.last_words();
         }
         let refused = feed.not_taken().and_then(|key| shared.lock().calls.remove(&key));
@@ -186,51 +259,63 @@ pub(super) async fn find_out(
     feed: &mut impl Feed,
     out: &mpsc::Sender<Bytes>,
     settings: &Settings,
-    probe: bool,
-) -> Result<Found, TransportError> {
+    opening: Opening,
+) -> Result<Found, NotOpened> {
     let closed = |_| TransportError::Closed(String::new());
-    let mut modern = None;
-    let mut probing = probe;
-    if probe {
-        let revision = Revision::LATEST_MODERN;
-        let params = Calls::discover(revision, &settings.introduction);
+    let wait = match opening {
+        Opening::Either(wait) => Some(wait),
+        // As long as a server may take to be ready at all.
+        Opening::Discover => Some(Duration::MAX),
+        Opening::Initialize => None,
+    };
+    // Whether the probe may still be answered.
+    let mut probing = false;
+    if let Some(wait) = wait {
+        let params = Calls::discover(Revision::LATEST_MODERN, &settings.introduction);
         out.send(wire::request(&Id::number(PROBE), Method::Discover.wire(), &params))
             .await
             .map_err(closed)?;
-        match tokio::time::timeout(settings.probe, hear(feed, settings, Some(PROBE))).await {
+        match tokio::time::timeout(wait, hear(feed, settings, Some(PROBE))).await {
             Ok(Ok(Said::Modern(found))) => return Ok(*found),
-            Ok(Ok(Said::Other(supported))) => {
-                only_legacy(&supported)?;
-                probing = false;
-            }
-            Ok(Ok(Said::Legacy | Said::Initialized(_))) => probing = false,
-            Err(_) => {}
-            Ok(Err(error)) => return Err(error),
+            Ok(Ok(Said::Other(supported))) => only_legacy(&supported)?,
+            Ok(Ok(Said::Legacy | Said::Initialized(_))) => {}
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => probing = true,
+        }
+        if opening == Opening::Discover {
+            return Err(not_modern().into());
         }
     }
     let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
     out.send(wire::request(&Id::number(INITIALIZE), Method::Initialize.wire(), &params))
         .await
         .map_err(closed)?;
+    let mut modern = None;
     loop {
         match hear(feed, settings, (!probing).then_some(INITIALIZE)).await? {
-            // A slow server: what it says to the probe counts only where it refuses the handshake.
             Said::Modern(found) => modern = Some(found),
             Said::Other(_) | Said::Legacy => {}
             Said::Initialized(outcome) => {
                 return match (Session::open(outcome), modern) {
-                    (Ok((session, description, initialized)), _) => {
+                    (Ok(_), Some(_)) => Err(NotOpened::Mixed),
+                    (Err(_), Some(found)) => Ok(*found),
+                    (Ok((session, description, initialized)), None) => {
                         out.send(initialized).await.map_err(closed)?;
                         Ok(Found { edge: Edge::Legacy(session), description })
                     }
-                    (Err(_), Some(found)) => Ok(*found),
-                    (Err(why), None) => {
-                        Err(TransportError::Protocol(format!("the server refuses to be opened: {why}")))
-                    }
+                    (Err(why), None) => Err(refused(&why).into()),
                 };
             }
         }
     }
+}
+
+/// A server that was said to be modern, and is not.
+pub(super) fn not_modern() -> TransportError {
+    TransportError::Protocol(
+        "it does not answer server/discover as a modern server does, and only such a one is looked for"
+            .into(),
+    )
 }
 
 /// A modern server of other revisions may still open sessions.
@@ -275,9 +360,7 @@ async fn hear(feed: &mut impl Feed, settings: &Settings, alone: Option<u64>) -> 
 /// Says what stands on stdout and is no message, where someone looks for it.
 fn rubbish(line: &[u8], settings: &Settings) {
     let text: String = String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).take(200).collect();
-    if let Some(Stderr(told)) = &settings.stderr {
-        told(&format!("dateline: a line on stdout is no message: {text}"));
-    }
+    settings.say(&format!("dateline: a line on stdout is no message: {text}"));
 }
 
 fn probed(outcome: Result<Raw, Raw>, settings: &Settings) -> Said {

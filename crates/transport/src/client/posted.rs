@@ -17,7 +17,7 @@ use url::Url;
 
 use super::body::{cause, is_events};
 use super::http::ACCEPT;
-use super::pipe::{Feed, find_out, read};
+use super::pipe::{Feed, NotOpened, Opening, find_out, not_modern, read};
 use super::post::{Ask, Http};
 use super::session::doubtful;
 use super::{Client, FIRST, Link, Settings};
@@ -47,11 +47,15 @@ async fn open(http: Arc<Http>, settings: Settings) -> Result<Client, TransportEr
     events.failure = failure.clone();
     tokio::spawn(write(http, endpoint, queue, gone.clone(), failure));
     // Only servers of handshake revisions have this transport.
-    let found = find_out(&mut events, &out, &settings, false).await?;
+    let found = match find_out(&mut events, &out, &settings, Opening::Initialize).await {
+        Ok(found) => found,
+        Err(NotOpened::Failed(error)) => return Err(error),
+        Err(NotOpened::Mixed) => return Err(not_modern()),
+    };
     abandoned.disarm();
-    let client = Client::new(found, Link::Pipe { out, keeper: None }, settings, gone);
+    let client = Client::new(found, Link::Pipe { out, keeper: None }, settings, gone.clone());
     let ended = format!("the event stream of {} ended", shown(url.as_str()));
-    tokio::spawn(read(events, Arc::downgrade(&client.0), client.0.gone.clone(), ended));
+    tokio::spawn(read(events, Arc::downgrade(&client.0), gone.clone(), gone, ended));
     Ok(client)
 }
 

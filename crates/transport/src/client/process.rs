@@ -75,13 +75,16 @@ impl Keeper {
         self.ended.cancelled().await;
     }
 
+    /// Is cancelled when the process has ended.
+    pub(super) fn end(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
     /// What the process said last on stderr, as the end of a sentence.
     pub(super) fn last_words(&self) -> String {
         last_words(&self.last_words)
     }
-}
 
-impl Keeper {
     /// What the process said on stderr so far, as the end of a sentence about something else than its end.
     pub(super) fn said(&self) -> String {
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,10 +108,10 @@ fn last_words(words: &LastWords) -> String {
     format!("{status}{}", spoken(lines))
 }
 
-/// Starts a program. Cancelling `gone` ends it; `gone` is cancelled when it ends by itself.
+/// Starts a program. Cancelling `stop` ends it.
 pub(super) fn start(
     program: &Program,
-    gone: &CancellationToken,
+    stop: &CancellationToken,
     settings: &Settings,
 ) -> Result<(Streams, Keeper), TransportError> {
     let failed = |source| TransportError::Start { program: program.command.clone(), source };
@@ -137,14 +140,14 @@ pub(super) fn start(
         settings.stderr.clone(),
     ));
     let words = Arc::clone(&keeper.last_words);
-    tokio::spawn(keep(child, gone.clone(), keeper.ended.clone(), watched, words, hearing));
+    tokio::spawn(keep(child, stop.clone(), keeper.ended.clone(), watched, words, hearing));
     Ok((Streams { stdin, stdout }, keeper))
 }
 
 /// Waits for the end of a process, or brings it about. Whatever it started in its group ends with it.
 async fn keep(
     mut child: Box<dyn ChildWrapper>,
-    gone: CancellationToken,
+    stop: CancellationToken,
     ended: CancellationToken,
     watched: Option<Watched>,
     words: LastWords,
@@ -154,7 +157,7 @@ async fn keep(
     tokio::select! {
         status = child.inner_mut().wait() => note(status.ok()),
         // Whoever cancels also closes the input.
-        () = gone.cancelled() => {
+        () = stop.cancelled() => {
             match tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await {
                 Ok(status) => note(status.ok()),
                 Err(_) => {
@@ -169,7 +172,6 @@ async fn keep(
     drop(watched);
     // What it said last is read before its end is told. Something outside its group may keep its stderr open.
     let _ = tokio::time::timeout(PATIENCE, hearing).await;
-    gone.cancel();
     ended.cancel();
 }
 

@@ -93,7 +93,7 @@ impl Link {
         self.leave(self.session.clone()).await;
     }
 
-    async fn leave(&self, session: Option<HeaderValue>) {
+    pub(super) async fn leave(&self, session: Option<HeaderValue>) {
         if session.is_some() {
             let headers: HeaderMap = self.of(session);
             let ask =
