@@ -344,7 +344,7 @@ async function remote() {
 const place = await checks.check('what the servers work on stands', () => world(dir));
 const everything = await checks.check('server-everything serves Streamable HTTP', remote);
 const configured = place && everything && servers(place, everything.url);
-const offered = configured && (await checks.check('the servers answer without dateline', () => offers(configured)));
+const offered = configured && (await checks.check('the servers answer without dateline', () => offers(configured), 60_000));
 if (!offered) checks.finish('peers');
 const config = writeConfig(join(dir, 'mcp.json'), configured);
 

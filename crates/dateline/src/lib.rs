@@ -153,7 +153,7 @@ pub use spec::{Era, Method, Revision, Revisions};
 pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use proto::Service;
@@ -326,9 +326,14 @@ impl Bound {
         self.address
     }
 
-    /// The URL that clients use.
+    /// The URL that clients on this machine use. Where it is listened on all addresses that is the loopback one.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.path)
+        let address = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, self.address.port())),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, self.address.port())),
+            _ => self.address,
+        };
+        format!("http://{address}{}", self.path)
     }
 
     /// Serves until it is told to stop.

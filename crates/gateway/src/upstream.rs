@@ -46,7 +46,9 @@ pub(crate) struct Upstream {
     pub(crate) ended: CancellationToken,
     pub(crate) calls: AtomicU64,
     pub(crate) errors: AtomicU64,
+    /// How often it was tried to start it, and how often it came up.
     pub(crate) starts: AtomicU64,
+    ups: AtomicU64,
     next_instance: AtomicU64,
 }
 
@@ -93,6 +95,7 @@ impl Upstream {
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
+            ups: AtomicU64::new(0),
             next_instance: AtomicU64::new(1),
         })
     }
@@ -113,7 +116,14 @@ impl Upstream {
     /// while that is tried.
     pub(crate) fn set(&self, state: State) {
         match &state {
-            State::Down(why) => self.logs.warn(&self.options.name, &format!("dateline: down: {why}")),
+            State::Down(why) => {
+                let text = format!("dateline: down: {why}");
+                // One that is tried again and again in vain is warned of once.
+                match self.kept().trouble.as_ref() == Some(why) {
+                    true => self.logs.say(&self.options.name, &text),
+                    false => self.logs.warn(&self.options.name, &text),
+                }
+            }
             State::Up => self.logs.say(&self.options.name, "dateline: up"),
             State::Starting | State::Idle => {}
         }
@@ -128,6 +138,7 @@ impl Upstream {
                 State::Up => {
                     kept.trouble = None;
                     (kept.offered, kept.seen) = (true, true);
+                    self.ups.fetch_add(1, Ordering::Relaxed);
                 }
                 State::Idle => kept.trouble = None,
                 State::Starting => {}
@@ -382,7 +393,7 @@ impl Upstream {
             },
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
-            restarts: self.starts.load(Ordering::Relaxed).saturating_sub(1),
+            restarts: self.ups.load(Ordering::Relaxed).saturating_sub(1),
             stale: lists().filter_map(|(list, read)| Some((list, read.trouble()?.to_owned()))).collect(),
             left_out: left_out.collect(),
             left_out_count: lists().map(|(_, read)| read.offer().left_out.many).sum(),
