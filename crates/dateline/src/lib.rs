@@ -329,8 +329,12 @@ impl Bound {
     /// The URL that clients on this machine use. Where it is listened on all addresses that is the loopback one.
     pub fn url(&self) -> String {
         let address = match self.address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, self.address.port())),
-            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, self.address.port())),
+            IpAddr::V4(ip) if ip.is_unspecified() => {
+                SocketAddr::from((Ipv4Addr::LOCALHOST, self.address.port()))
+            }
+            IpAddr::V6(ip) if ip.is_unspecified() => {
+                SocketAddr::from((Ipv6Addr::LOCALHOST, self.address.port()))
+            }
             _ => self.address,
         };
         format!("http://{address}{}", self.path)
