@@ -157,7 +157,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use proto::Service;
-use proto::edge::Served;
+use proto::downstream::Served;
 use transport::http::{Crowd, Paths};
 
 /// Serves standard input and output until the input ends, in every revision.
@@ -314,7 +314,7 @@ pub struct Bound {
     listener: tokio::net::TcpListener,
     options: HttpOptions,
     crowd: Crowd,
-    /// Answers where there is nothing else.
+    /// InputResponses where there is nothing else.
     elsewhere: axum::Router,
     shutdown: CancellationToken,
     router: axum::Router,

@@ -36,8 +36,8 @@ fn mirrored(schema: &[u8]) {
     let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::input::DEPTH) else {
         return;
     };
-    let Ok(mirrors) = header::mirrors(&schema) else { return };
+    let Ok(mirrors) = header::header_params(&schema) else { return };
     // Any object will do for arguments: the schema itself is one.
     let headers = HeaderMap::from_iter(header::mirrored(&mirrors, Some(&schema)));
-    assert_eq!(header::check_mirrors(&headers, &mirrors, Some(&schema)), Ok(()));
+    assert_eq!(header::check_header_params(&headers, &mirrors, Some(&schema)), Ok(()));
 }

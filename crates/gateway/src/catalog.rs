@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use proto::{Change, Mirror, Raw, Template};
+use proto::{Change, HeaderParam, Raw, Template};
 use spec::Method;
 
 use crate::known::{Given, Known};
@@ -30,7 +30,7 @@ pub(crate) struct Catalog {
     patterns: Vec<Pattern>,
     /// Which servers have resources of which scheme, each once.
     schemes: Vec<(String, Arc<Upstream>)>,
-    mirrors: HashMap<String, Arc<[Mirror]>>,
+    mirrors: HashMap<String, Arc<[HeaderParam]>>,
     /// Whether all servers were seen: what is whose before that depends on which came first.
     settled: bool,
 }
@@ -262,7 +262,7 @@ impl Catalog {
         self.patterns.iter().find(|pattern| pattern.source == source).map(|p| Arc::clone(&p.upstream))
     }
 
-    pub(crate) fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
+    pub(crate) fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
         self.mirrors.get(tool).cloned().unwrap_or_else(|| Arc::new([]))
     }
 }

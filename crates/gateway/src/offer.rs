@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytestring::ByteString;
-use proto::{Mirror, Object, Raw, Template, header, sound};
+use proto::{HeaderParam, Object, Raw, Template, header, sound};
 use spec::Method;
 
 use crate::options::ServerOptions;
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     /// The name, URI or template that it is asked for by.
     pub(crate) key: ByteString,
     pub(crate) raw: Raw,
-    pub(crate) mirrors: Vec<Mirror>,
+    pub(crate) mirrors: Vec<HeaderParam>,
     pub(crate) template: Option<Template>,
 }
 
@@ -107,7 +107,8 @@ impl Offer {
                 if !options.shows(&entry.key) {
                     return Ok(());
                 }
-                entry.mirrors = object.get("inputSchema").map_or_else(|| Ok(Vec::new()), header::mirrors)?;
+                entry.mirrors =
+                    object.get("inputSchema").map_or_else(|| Ok(Vec::new()), header::header_params)?;
                 if overridden(&entry.key, &mut object, options) {
                     entry.raw = object.into();
                 }
@@ -182,6 +183,11 @@ mod tests {
         }
         fn listen(&self, _: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
             unreachable!()
+        }
+
+        fn abandon(&self, _: proto::Request) {}
+        fn header_params(&self, _: &str) -> std::sync::Arc<[proto::HeaderParam]> {
+            std::sync::Arc::new([])
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{
-    Answer, Answers, BoxFuture, CacheHint, Description, Event, Filter, Interim, Level, Listening, Mirror,
-    Object, Peer, Principal, Raw, Rejection, Request, Service, sound,
+    Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, InputResponses,
+    Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, sound,
 };
 use seal::purpose;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ struct Held {
 }
 
 impl Gateway {
-    /// Answers a request. Only what may belong to a server that is still starting waits for it.
+    /// InputResponses a request. Only what may belong to a server that is still starting waits for it.
     async fn answer(&self, mut request: Request) -> Result<Answer, Rejection> {
         if !self.knows(&request) {
             self.settled().await;
@@ -77,7 +77,7 @@ impl Gateway {
     async fn read(&self, uri: ByteString, request: Request) -> Result<Answer, Rejection> {
         // What goes on with answers goes on where it was asked.
         let candidates = match &request.answers {
-            Some(Answers { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
+            Some(InputResponses { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
             _ => self.catalog().candidates(&uri),
         };
         for candidate in &candidates {
@@ -271,7 +271,7 @@ impl Gateway {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
         let lease = match &mut request.answers {
-            Some(answers @ Answers { state: Some(_), .. }) => {
+            Some(answers @ InputResponses { state: Some(_), .. }) => {
                 let held = self.open(upstream, answers, &bound, &principal)?;
                 // A held call goes on where it is; anything else may go on anywhere.
                 match upstream.instance(held.instance) {
@@ -286,7 +286,7 @@ impl Gateway {
         let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
         let answer = instance.service.call(request).await?;
         match self.let_in(upstream, method, named, answer)? {
-            Answer::InputRequired(Interim { questions, state }) => {
+            Answer::InputRequired(InputRequired { questions, state }) => {
                 let held = Held {
                     upstream: upstream.options.name.clone(),
                     instance: instance.id,
@@ -295,7 +295,10 @@ impl Gateway {
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
                 let sealed =
                     sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
-                Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
+                Ok(Answer::InputRequired(InputRequired {
+                    questions,
+                    state: Some(Raw::from(sealed.as_str())),
+                }))
             }
             complete @ Answer::Complete(_) => Ok(complete),
         }
@@ -305,7 +308,7 @@ impl Gateway {
     fn open(
         &self,
         upstream: &Upstream,
-        answers: &mut Answers,
+        answers: &mut InputResponses,
         bound: &str,
         principal: &Principal,
     ) -> Result<Held, Rejection> {
@@ -377,8 +380,8 @@ impl Service for Gateway {
         }
     }
 
-    fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
-        self.catalog().mirrors(tool)
+    fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
+        self.catalog().header_params(tool)
     }
 }
 

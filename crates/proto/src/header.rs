@@ -11,11 +11,21 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use spec::header as name;
 
-use crate::raw::{Object, Raw};
-use crate::service::Mirror;
+use crate::json::{Object, Raw};
 
 const OPENING: &str = "=?base64?";
 const CLOSING: &str = "?=";
+
+/// A tool's parameter that HTTP mirrors in a header.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters>
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeaderParam {
+    /// The header's name behind `Mcp-Param-`, as the schema has it.
+    pub header: String,
+    /// The chain of `properties` that leads to the value.
+    pub path: Vec<String>,
+}
 
 /// The largest integer that every peer can hold exactly, 2^53 - 1.
 const SAFE: i64 = (1 << 53) - 1;
@@ -76,7 +86,11 @@ pub fn must_equal(headers: &HeaderMap, header: &str, body: &str) -> Result<(), S
 ///
 /// # Errors
 /// Says what is missing or differs.
-pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<&Raw>) -> Result<(), String> {
+pub fn check_header_params(
+    headers: &HeaderMap,
+    mirrors: &[HeaderParam],
+    arguments: Option<&Raw>,
+) -> Result<(), String> {
     let mut opened = Opened::default();
     for mirror in mirrors {
         let header = format!("{}{}", name::PARAM_PREFIX, mirror.header.to_ascii_lowercase());
@@ -113,7 +127,7 @@ pub fn check_mirrors(headers: &HeaderMap, mirrors: &[Mirror], arguments: Option<
 }
 
 /// The headers that mirror a tool call's arguments.
-pub fn mirrored(mirrors: &[Mirror], arguments: Option<&Raw>) -> Vec<(HeaderName, HeaderValue)> {
+pub fn mirrored(mirrors: &[HeaderParam], arguments: Option<&Raw>) -> Vec<(HeaderName, HeaderValue)> {
     let mut opened = Opened::default();
     let mut headers = Vec::new();
     for mirror in mirrors {
@@ -175,7 +189,7 @@ const LONGEST: usize = 4096;
 /// # Errors
 /// Says which rule an annotation breaks; such a tool must not be offered
 /// (<https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header>).
-pub fn mirrors(input_schema: &Raw) -> Result<Vec<Mirror>, String> {
+pub fn header_params(input_schema: &Raw) -> Result<Vec<HeaderParam>, String> {
     if !input_schema.as_str().contains(name::PARAM_KEYWORD) {
         return Ok(Vec::new());
     }
@@ -214,7 +228,7 @@ const MANY: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 const NAMED: &[&str] = &["$defs", "definitions", "patternProperties", "dependentSchemas"];
 
 /// Collects annotations. `path` is the chain of properties, `None` once something else was passed through.
-fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirror>) -> Result<(), String> {
+fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
     let Some(schema) = schema.as_object() else { return Ok(()) };
     let mut path = path;
     if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
@@ -227,7 +241,7 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<Mirror>)
                         name::PARAM_KEYWORD
                     ));
                 }
-                found.push(Mirror { header, path: path.to_vec() });
+                found.push(HeaderParam { header, path: path.to_vec() });
             }
             _ => {
                 return Err(format!(
@@ -280,7 +294,12 @@ fn checked(annotation: &Value, kind: Option<&Value>, path: &[String]) -> Result<
 }
 
 /// The headers of a modern request over HTTP.
-pub fn of_request(revision: &str, method: spec::Method, params: &Object, mirrors: &[Mirror]) -> HeaderMap {
+pub fn of_request(
+    revision: &str,
+    method: spec::Method,
+    params: &Object,
+    mirrors: &[HeaderParam],
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(HeaderName::from_static(name::PROTOCOL_VERSION), encode(revision));
     headers.insert(HeaderName::from_static(name::METHOD), encode(method.wire()));
@@ -319,10 +338,10 @@ mod tests {
 
     #[test]
     fn annotations_are_read_at_any_depth_of_properties_and_nowhere_else() {
-        let found = mirrors(&schema(
+        let found = header_params(&schema(
             r#"{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"integer","x-mcp-header":"B"}}}}}"#,
         ));
-        assert_eq!(found.unwrap(), [Mirror { header: "B".into(), path: vec!["a".into(), "b".into()] }]);
+        assert_eq!(found.unwrap(), [HeaderParam { header: "B".into(), path: vec!["a".into(), "b".into()] }]);
         for wrong in [
             r#"{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}"#,
             r#"{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
@@ -332,9 +351,13 @@ mod tests {
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
             r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
         ] {
-            assert!(mirrors(&schema(wrong)).is_err(), "{wrong}");
+            assert!(header_params(&schema(wrong)).is_err(), "{wrong}");
         }
-        assert!(mirrors(&schema(r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#)).unwrap().is_empty());
+        assert!(
+            header_params(&schema(r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#))
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]
@@ -342,7 +365,9 @@ mod tests {
         let of = |count: usize, name: &str| {
             let one = |n: usize| format!(r#""{name}{n}":{{"type":"string","x-mcp-header":"h{n}"}}"#);
             let all: Vec<_> = (0..count).map(one).collect();
-            mirrors(&Raw::parse(format!(r#"{{"properties":{{{}}}}}"#, all.join(",")).into(), 16).unwrap())
+            header_params(
+                &Raw::parse(format!(r#"{{"properties":{{{}}}}}"#, all.join(",")).into(), 16).unwrap(),
+            )
         };
         assert_eq!(of(MOST, "p").unwrap().len(), MOST);
         assert!(of(MOST + 1, "p").unwrap_err().contains("more than 64 parameters"));
@@ -351,15 +376,15 @@ mod tests {
 
     #[test]
     fn integers_compare_as_numbers() {
-        let mirror = [Mirror { header: "N".into(), path: vec!["n".into()] }];
+        let mirror = [HeaderParam { header: "N".into(), path: vec!["n".into()] }];
         let headers = |value: &'static str| {
             HeaderMap::from_iter([(HeaderName::from_static("mcp-param-n"), HeaderValue::from_static(value))])
         };
         let arguments = schema(r#"{"n":42.0}"#);
-        assert!(check_mirrors(&headers("42"), &mirror, Some(&arguments)).is_ok());
-        assert!(check_mirrors(&headers("43"), &mirror, Some(&arguments)).is_err());
-        assert!(check_mirrors(&HeaderMap::new(), &mirror, Some(&arguments)).is_err());
-        assert!(check_mirrors(&HeaderMap::new(), &mirror, Some(&schema(r#"{"n":null}"#))).is_ok());
-        assert!(check_mirrors(&headers("1"), &mirror, None).is_err());
+        assert!(check_header_params(&headers("42"), &mirror, Some(&arguments)).is_ok());
+        assert!(check_header_params(&headers("43"), &mirror, Some(&arguments)).is_err());
+        assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&arguments)).is_err());
+        assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&schema(r#"{"n":null}"#))).is_ok());
+        assert!(check_header_params(&headers("1"), &mirror, None).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use proto::project::{self, Stamp};
-use proto::{Ask, Raw};
+use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
 use spec::shape::{Kind, Opens, Shape};
 use spec::{Direction, Method, Notice, Question, Revision, Revisions, fields, meta};
@@ -85,7 +85,7 @@ impl Root {
         match self {
             Root::Result(method) => value = project::result(value, method.row(), revision.rules(), stamp),
             Root::Question(question) => {
-                let ask = Ask { question, params: value };
+                let ask = InputRequest { question, params: value };
                 value = askable(&ask, revision).then(|| project::question(&ask, revision.rules()))?;
             }
             // Where a form has no choice of several values, nothing has asked for several.

@@ -10,13 +10,13 @@ mod values;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::edge::{Output, Pipe, Served};
+use proto::downstream::{Output, Pipe, Served};
 use proto::upstream::{self, Edge, Introduction};
 use proto::wire::{self, Limits};
 use proto::{
-    Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event,
-    Filter, Interim, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy,
-    modern, project,
+    Answer, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event, Filter,
+    InputRequest, InputRequired, InputResponses, Level, Listening, Object, Peer, Principal, Raw, Rejection,
+    Request, Service, project,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question, Revision, Revisions};
@@ -39,6 +39,11 @@ impl Service for Stub {
     }
     fn listen(&self, _: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
         unreachable!()
+    }
+
+    fn abandon(&self, _: proto::Request) {}
+    fn header_params(&self, _: &str) -> std::sync::Arc<[proto::HeaderParam]> {
+        std::sync::Arc::new([])
     }
 }
 
@@ -98,20 +103,20 @@ fn sent(outputs: &[Output]) -> Vec<Value> {
     outputs.iter().filter_map(message).collect()
 }
 
-fn ask(question: Question, params: &Value) -> Ask {
-    Ask { question, params: object(params) }
+fn ask(question: Question, params: &Value) -> InputRequest {
+    InputRequest { question, params: object(params) }
 }
 
-fn form() -> Ask {
+fn form() -> InputRequest {
     ask(
         Question::Elicit,
         &json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}),
     )
 }
 
-fn interim(questions: Vec<(&'static str, Ask)>) -> Result<Answer, Rejection> {
+fn interim(questions: Vec<(&'static str, InputRequest)>) -> Result<Answer, Rejection> {
     let questions = questions.into_iter().map(|(key, ask)| (key.into(), ask)).collect();
-    Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from("state")) }))
+    Ok(Answer::InputRequired(InputRequired { questions, state: Some(Raw::from("state")) }))
 }
 
 #[test]
@@ -240,19 +245,19 @@ fn from_upstream(edge: &mut Edge, message: &Value) -> Vec<upstream::Output> {
 }
 
 fn modern_edge() -> Edge {
-    Edge::Modern(modern::client::Calls::new(Revision::LATEST_MODERN, introduction()))
+    Edge::Modern(upstream::Calls::new(Revision::LATEST_MODERN, introduction()))
 }
 
 fn legacy_edge() -> Edge {
     let answer = json!({"protocolVersion": "2025-11-25", "capabilities": {"logging": {}}, "serverInfo": {"name": "s", "version": "1"}});
-    Edge::Legacy(legacy::client::Session::open(Ok(Raw::of(&answer))).unwrap().0)
+    Edge::Legacy(upstream::Session::open(Ok(Raw::of(&answer))).unwrap().0)
 }
 
 #[test]
 fn a_modern_upstream_gets_the_peer_in_each_request_and_its_own_state_back() {
     let mut edge = modern_edge();
     let mut request = tool_call(peer(&json!({"sampling": {}, "extensions": {"a/b": {}}})));
-    request.answers = Some(Answers {
+    request.answers = Some(InputResponses {
         responses: vec![
             ("k".into(), Ok(Raw::literal("{\"a\":1.0}"))),
             ("bad".into(), Err(Raw::literal("{}"))),
@@ -306,7 +311,7 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
         panic!("{outputs:?}")
     };
     let key = interim.questions[0].0.clone();
-    let answers = Answers { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
+    let answers = InputResponses { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
     let sent = edge.answer(21, answers).unwrap();
     let [upstream::Output::Send(bytes)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(parsed(bytes), json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use proto::edge::{Pipe, Served};
+use proto::downstream::{Pipe, Served, stream};
 use proto::project::{self, Stamp};
-use proto::upstream::{Edge, Introduction};
+use proto::upstream::{self, Edge, Introduction};
 use proto::wire::Limits;
 use proto::{
-    Answer, Answers, Ask, BoxFuture, CacheHint, Capabilities, Change, Description, Event, Filter, Level,
-    Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, legacy, modern, stream,
+    Answer, BoxFuture, CacheHint, Capabilities, Change, Description, Event, Filter, InputRequest,
+    InputResponses, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Direction, Era, Method, Notice, Question, Revision, Revisions, fields};
@@ -110,14 +110,14 @@ fn changes_are_valid_in_every_revision() {
 }
 
 /// A question, of any sort that some revision has.
-fn question(tape: &mut Tape) -> (Ask, Value) {
+fn question(tape: &mut Tape) -> (InputRequest, Value) {
     let question = Question::ALL[tape.of(3)];
     let made = tape.object(question.params(), &of_params(definition(question.wire())));
-    (Ask { question, params: object(&made) }, made)
+    (InputRequest { question, params: object(&made) }, made)
 }
 
 /// Whether a client of the revision can be asked this: what it cannot be asked is refused before the gate.
-pub(crate) fn askable(ask: &Ask, revision: Revision) -> bool {
+pub(crate) fn askable(ask: &InputRequest, revision: Revision) -> bool {
     let all = json!({"roots": {}, "sampling": {"tools": {}, "context": {}}, "elicitation": {"form": {}, "url": {}}});
     let declared = proto::ClientCapabilities::read(object(&all), revision);
     ask.question.exists().contains(revision) && declared.lacks(ask).is_none()
@@ -185,6 +185,11 @@ impl Service for Made {
     fn listen(&self, _: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
         unreachable!()
     }
+
+    fn abandon(&self, _: proto::Request) {}
+    fn header_params(&self, _: &str) -> std::sync::Arc<[proto::HeaderParam]> {
+        std::sync::Arc::new([])
+    }
 }
 
 #[test]
@@ -225,10 +230,8 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
 /// The first request to a server, and its params.
 fn opening(revision: Revision, introduction: &Introduction) -> (&'static str, Object) {
     match revision.era() {
-        Era::Legacy => {
-            (Method::Initialize.wire(), legacy::client::Session::initialize(revision, introduction))
-        }
-        Era::Modern => (Method::Discover.wire(), modern::client::Calls::discover(revision, introduction)),
+        Era::Legacy => (Method::Initialize.wire(), upstream::Session::initialize(revision, introduction)),
+        Era::Modern => (Method::Discover.wire(), upstream::Calls::discover(revision, introduction)),
     }
 }
 
@@ -251,11 +254,11 @@ fn what_is_said_to_upstreams_is_valid_in_every_revision() {
         request.peer = Arc::new(peer);
         request.wants_progress = tape.flip();
         let (_, reply) = answer(tape);
-        request.answers = tape.flip().then(|| Answers {
+        request.answers = tape.flip().then(|| InputResponses {
             responses: vec![("k".into(), Ok(Raw::of(&reply)))],
             state: Some(Raw::of("state")),
         });
-        let mut edge = Edge::Modern(modern::client::Calls::new(Revision::LATEST_MODERN, introduction));
+        let mut edge = Edge::Modern(upstream::Calls::new(Revision::LATEST_MODERN, introduction));
         let message = parsed(&edge.call(20, &request).message);
         accepted(Revision::LATEST_MODERN, Direction::ToServer, &message, None, &made)
     });
@@ -275,7 +278,7 @@ fn unknown_fields_pass_untouched() {
         let shown = Raw::from(shown);
         let left = if revision.rules().version_header == spec::VersionHeader::Absent { 5 } else { 6 };
         assert_eq!(shown.as_str().matches(UNKNOWN).count(), left, "{revision}: {}", shown.as_str());
-        let ask = Ask {
+        let ask = InputRequest {
             question: Question::Elicit,
             params: Raw::parse(format!(r#"{{"message":"?","own":{UNKNOWN}}}"#).into(), 64)
                 .unwrap()
@@ -303,7 +306,7 @@ fn what_needs_no_change_passes_to_the_byte() {
 #[test]
 fn a_form_of_choices_is_asked_and_answered_in_a_revision_without_them() {
     let choices = json!([{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]);
-    let ask = Ask {
+    let ask = InputRequest {
         question: Question::Elicit,
         params: object(&json!({"message": "?", "requestedSchema": {"type": "object", "properties": {
             "one": {"type": "string", "title": "One", "oneOf": choices},
@@ -327,7 +330,7 @@ fn a_form_of_choices_is_asked_and_answered_in_a_revision_without_them() {
     let wanted = json!({"action": "accept", "content": {"one": "r", "some": ["r", "b"], "plain": []}});
     assert_eq!(serde_json::to_value(restored).unwrap(), wanted);
     for question in [Question::Elicit, Question::ListRoots] {
-        let other = Ask { question, params: ask.params.clone() };
+        let other = InputRequest { question, params: ask.params.clone() };
         let untouched = project::answer(&other, Raw::literal(r#"{ "action" : "decline" }"#), rules);
         assert_eq!(untouched.as_str(), r#"{ "action" : "decline" }"#);
     }
@@ -337,7 +340,7 @@ fn a_form_of_choices_is_asked_and_answered_in_a_revision_without_them() {
 fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
     let blocks =
         json!([{"type": "text", "text": "a"}, {"type": "tool_use", "id": "1", "name": "n", "input": {}}]);
-    let ask = Ask {
+    let ask = InputRequest {
         question: Question::Sample,
         params: object(&json!({"messages": [{"role": "user", "content": blocks}], "maxTokens": 1})),
     };
@@ -364,7 +367,7 @@ fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
 #[test]
 fn a_url_is_its_own_name() {
     let asked = json!({"mode": "url", "message": "?", "url": "https://example.org/1"});
-    let ask = Ask { question: Question::Elicit, params: object(&asked) };
+    let ask = InputRequest { question: Question::Elicit, params: object(&asked) };
     let shown = |revision: Revision| serde_json::to_value(project::question(&ask, revision.rules())).unwrap();
     assert_eq!(shown(Revision::V2025_11_25)["elicitationId"], "https://example.org/1");
     assert_eq!(shown(Revision::V2026_07_28), asked);
@@ -381,11 +384,11 @@ fn requests_that_are_passed_on_are_valid_in_every_revision() {
             request.wants_progress = tape.flip();
             for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
                 let mut edge = match revision.era() {
-                    Era::Modern => Edge::Modern(modern::client::Calls::new(revision, introduction())),
+                    Era::Modern => Edge::Modern(upstream::Calls::new(revision, introduction())),
                     Era::Legacy => {
                         let info = json!({"name": "t", "version": "1"});
                         let opened = json!({"protocolVersion": revision.as_str(), "capabilities": {}, "serverInfo": info});
-                        Edge::Legacy(legacy::client::Session::open(Ok(Raw::of(&opened))).unwrap().0)
+                        Edge::Legacy(upstream::Session::open(Ok(Raw::of(&opened))).unwrap().0)
                     }
                 };
                 let message = parsed(&edge.call(20, &request).message);

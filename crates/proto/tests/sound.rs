@@ -1,7 +1,7 @@
 //! The gate inwards, before the referee: whatever an upstream sends, what is let in can be shown to every revision.
 
+use proto::downstream::stream::Stream;
 use proto::project::{self, Stamp};
-use proto::stream::Stream;
 use proto::{Event, Level, Object, Raw, sound};
 use serde_json::{Value, json};
 use spec::{Direction, Method, MethodRow, Revision};
@@ -32,7 +32,7 @@ fn entry(method: Method, sent: &Value) -> Result<(Value, Vec<String>), String> {
     let mut raw = Raw::of(sent);
     let lost = sound::entry(&mut raw, sound::entries(row).unwrap())?;
     let list = row.lists.unwrap();
-    let result = Object::new().with(list, project::list(&[raw.clone()]));
+    let result = Object::new().with(list, Raw::list(&[raw.clone()]));
     shown(&result, row).unwrap();
     Ok((serde_json::from_str(raw.as_str()).unwrap(), lost))
 }

@@ -49,7 +49,7 @@ pub fn paged<'a>(
     let shown: Vec<(u64, Raw)> = rest.by_ref().take(size).map(|(place, raw)| (place, raw.clone())).collect();
     let last = shown.last().map_or(behind, |(place, _)| *place);
     let shown: Vec<Raw> = shown.into_iter().map(|(_, raw)| raw).collect();
-    let mut result = Object::new().with(name, project::list(&shown));
+    let mut result = Object::new().with(name, Raw::list(&shown));
     if rest.next().is_some() {
         let cursor = sealer
             .seal(purpose, principal, CURSOR_TTL, &last)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{
-    Answer, Answers, BoxFuture, CacheHint, Description, Filter, Interim, Listening, Mirror, Object, Peer,
-    Raw, Rejection, Request, Service,
+    Answer, BoxFuture, CacheHint, Description, Filter, HeaderParam, InputRequired, InputResponses, Listening,
+    Object, Peer, Raw, Rejection, Request, Service,
 };
 use seal::purpose;
 use serde_json::Value;
@@ -162,7 +162,7 @@ impl Server {
                     return Err(unknown());
                 }
                 let contents: Vec<Raw> = contents.into_iter().map(|c| Raw::from(c.0)).collect();
-                let mut result = Object::new().with("contents", proto::project::list(&contents));
+                let mut result = Object::new().with("contents", proto::Raw::list(&contents));
                 proto::project::hint(&mut result, readable.hint);
                 Ok(Answer::Complete(result))
             }
@@ -185,7 +185,7 @@ impl Server {
     /// The context of a request, with the answers of all rounds.
     fn context(&self, mut request: Request, arguments: Raw, vars: Vars) -> Result<(Cx, Request), Rejection> {
         let mut answers: Vec<(ByteString, Result<Raw, Raw>)> = Vec::new();
-        if let Some(Answers { responses, state }) = request.answers.take() {
+        if let Some(InputResponses { responses, state }) = request.answers.take() {
             answers = responses;
             if let Some(state) = state.as_ref().and_then(Raw::string) {
                 let purpose = purpose(&request);
@@ -231,7 +231,7 @@ impl Server {
             .sealer
             .seal(&purpose(request), &request.peer.principal, STATE_TTL, &kept)
             .map_err(|_| Rejection::Internal("no request state could be made".into()))?;
-        Ok(Answer::InputRequired(Interim { questions, state: Some(Raw::from(sealed.as_str())) }))
+        Ok(Answer::InputRequired(InputRequired { questions, state: Some(Raw::from(sealed.as_str())) }))
     }
 }
 
@@ -256,8 +256,14 @@ impl Service for Server {
         Box::pin(std::future::ready(Ok(Listening { honoured: filter, changes })))
     }
 
-    fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
-        self.offer().tools.get(tool).map_or_else(|| Arc::new([]) as Arc<[Mirror]>, |t| Arc::clone(&t.mirrors))
+    /// Nothing waits here: what a handler asked is in the state that its client keeps.
+    fn abandon(&self, _: Request) {}
+
+    fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
+        self.offer()
+            .tools
+            .get(tool)
+            .map_or_else(|| Arc::new([]) as Arc<[HeaderParam]>, |t| Arc::clone(&t.mirrors))
     }
 }
 

@@ -137,7 +137,7 @@ impl ToolResult {
 
     pub(crate) fn object(self) -> Object {
         let blocks: Vec<Raw> = self.content.into_iter().map(|block| Raw::from(block.object())).collect();
-        let mut object = Object::new().with("content", proto::project::list(&blocks));
+        let mut object = Object::new().with("content", proto::Raw::list(&blocks));
         if let Some(structured) = self.structured {
             object.set("structuredContent", structured);
         }

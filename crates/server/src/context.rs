@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use proto::{Ask, BoxFuture, Event, Level, Object, Peer, Raw, Rejection, Request};
+use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spec::Question;
@@ -45,7 +45,7 @@ struct Inner {
 /// What is asked in a round.
 #[derive(Default)]
 struct Asked {
-    questions: Vec<(ByteString, Ask)>,
+    questions: Vec<(ByteString, InputRequest)>,
     /// What wakes the task that runs the handler, while it does.
     waker: Option<Waker>,
     /// The handler waits for an answer that only another round has.
@@ -203,7 +203,7 @@ impl Cx {
     ///
     /// # Errors
     /// As [`Cx::elicit`], for the first of them that fails.
-    pub async fn together<T: Together>(&self, questions: T) -> Result<T::Answers> {
+    pub async fn together<T: Together>(&self, questions: T) -> Result<T::InputResponses> {
         questions.together().await
     }
 
@@ -252,7 +252,7 @@ impl Cx {
                 Err(Error::new(format_args!("the client could not answer {}: {said}", question.wire())))
             }
             None => {
-                let ask = Ask { question, params };
+                let ask = InputRequest { question, params };
                 if let Some(missing) = self.peer().capabilities.lacks(&ask) {
                     return Err(Error::reject(Rejection::MissingCapability(missing)));
                 }
@@ -308,7 +308,7 @@ impl Cx {
     }
 
     /// What was asked in this round.
-    pub(crate) fn asked(&self) -> Vec<(ByteString, Ask)> {
+    pub(crate) fn asked(&self) -> Vec<(ByteString, InputRequest)> {
         std::mem::take(&mut self.lock().questions)
     }
 
@@ -364,9 +364,9 @@ impl<T> Elicited<T> {
 /// Several questions, as a tuple of futures.
 pub trait Together {
     /// Their answers.
-    type Answers;
+    type InputResponses;
     /// Asks all of them.
-    fn together(self) -> impl Future<Output = Result<Self::Answers>> + Send;
+    fn together(self) -> impl Future<Output = Result<Self::InputResponses>> + Send;
 }
 
 /// All are asked before the round ends; one that cannot be asked fails at once.
@@ -376,9 +376,9 @@ macro_rules! together {
         where
             $($question: Future<Output = Result<$answer>> + Send, $answer: Send,)*
         {
-            type Answers = ($($answer,)*);
+            type InputResponses = ($($answer,)*);
 
-            async fn together(self) -> Result<Self::Answers> {
+            async fn together(self) -> Result<Self::InputResponses> {
                 let ($($it,)*) = self;
                 futures_util::try_join!($($it),*)
             }

@@ -32,6 +32,6 @@ impl Messages {
         let message = |(role, content): (&str, Content)| {
             Raw::from(Object::new().with("role", role).with("content", Raw::from(content.object())))
         };
-        proto::project::list(&self.0.into_iter().map(message).collect::<Vec<_>>())
+        proto::Raw::list(&self.0.into_iter().map(message).collect::<Vec<_>>())
     }
 }

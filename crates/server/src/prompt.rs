@@ -124,7 +124,7 @@ impl Prompt {
                 Raw::from(described.with("required", Raw::of(&a.required)))
             };
             let listed: Vec<Raw> = self.arguments.iter().map(argument).collect();
-            definition.set("arguments", proto::project::list(&listed));
+            definition.set("arguments", proto::Raw::list(&listed));
         }
         let description = definition.get("description").cloned();
         let definition = Raw::from(definition);

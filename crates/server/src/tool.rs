@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::{Mirror, Object, Raw};
+use proto::{HeaderParam, Object, Raw};
 use serde_json::Value;
 
 use crate::content::ToolResult;
@@ -24,7 +24,7 @@ pub(crate) struct Ready {
     pub(crate) handler: Run<ToolResult>,
     pub(crate) input: Validator,
     pub(crate) output: Option<Validator>,
-    pub(crate) mirrors: Arc<[Mirror]>,
+    pub(crate) mirrors: Arc<[HeaderParam]>,
 }
 
 impl Tool {
@@ -138,7 +138,7 @@ impl Tool {
             None => None,
             Some(schema) => Some(Validator::new(schema).map_err(|e| named(format!("output: {e}")))?),
         };
-        let mirrors = proto::header::mirrors(&schema).map_err(named)?.into();
+        let mirrors = proto::header::header_params(&schema).map_err(named)?.into();
         Ok(Ready { definition: Raw::from(self.definition), handler: self.handler, input, output, mirrors })
     }
 }

@@ -137,7 +137,7 @@ pub static RELATED_TASK_METADATA: Shape =
 // Requests of a client.
 
 const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).opens(Object(&REQUEST_META));
-/// Answers of a client to a request's questions; of what shape each is, its question says.
+/// InputResponses of a client to a request's questions; of what shape each is, its question says.
 const INPUT_RESPONSES: Field = opt("inputResponses", MODERN).of(Free);
 const REQUEST_STATE: Field = opt("requestState", MODERN).of(Text);
 

@@ -17,11 +17,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use proto::upstream::{CallKey, Edge, Introduction, Outgoing, Output, Starting};
+use proto::CallKey;
+use proto::upstream::{Edge, Introduction, Outgoing, Output, Starting};
 use proto::wire::Message;
 use proto::{
-    Answer, Answers, BoxFuture, Change, Description, EventSink, Filter, Heard, Listening, Mirror, Object,
-    Peer, Principal, Raw, Rejection, Request, Service, Watchers, wire,
+    Answer, BoxFuture, Change, Description, EventSink, Filter, HeaderParam, Heard, InputResponses, Listening,
+    Object, Peer, Principal, Raw, Rejection, Request, Service, Watchers, wire,
 };
 use spec::{Disconnect, Era, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -148,7 +149,7 @@ struct State {
 #[derive(Clone)]
 struct Tool {
     /// The annotated parameters.
-    mirrors: Arc<[Mirror]>,
+    mirrors: Arc<[HeaderParam]>,
     /// A call may be carried out twice: its server says that it only reads, or does the same again.
     repeatable: bool,
 }
@@ -628,7 +629,7 @@ impl State {
     fn resume(
         &mut self,
         request: &Request,
-        answers: Answers,
+        answers: InputResponses,
         waiting: oneshot::Sender<Result<Answer, Rejection>>,
     ) -> Result<(CallKey, Vec<Output>), Rejection> {
         let unknown =
@@ -673,11 +674,11 @@ impl Service for Client {
         }
     }
 
-    fn mirrors(&self, tool: &str) -> Arc<[Mirror]> {
+    fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
         self.0
             .lock()
             .tools
             .get(tool)
-            .map_or_else(|| Arc::new([]) as Arc<[Mirror]>, |tool| Arc::clone(&tool.mirrors))
+            .map_or_else(|| Arc::new([]) as Arc<[HeaderParam]>, |tool| Arc::clone(&tool.mirrors))
     }
 }

@@ -26,7 +26,7 @@ use axum::extract::State;
 use axum::middleware::{from_fn, from_fn_with_state};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode, header};
-use proto::edge::{self, Served};
+use proto::downstream::{self, Served};
 use proto::wire::{self, ErrorId, Message, Unreadable};
 use proto::{Principal, Rejection, admit};
 use spec::{Era, Method, Revision, Revisions, header as name};
@@ -183,7 +183,7 @@ pub fn guarded(router: Router, options: Options) -> Router {
     router.layer(from_fn_with_state(door::Door::new(options), door::stand)).layer(from_fn(unread::close))
 }
 
-/// Answers, behind the same checks, where there is nothing: says where there is something.
+/// InputResponses, behind the same checks, where there is nothing: says where there is something.
 pub fn elsewhere(paths: &Paths, revisions: Revisions, options: Options) -> Router {
     let sse = paths.sse.as_ref().filter(|_| revisions.serves(Era::Legacy));
     let sse = sse.map(|sse| format!(", and HTTP+SSE at {sse}")).unwrap_or_default();
@@ -261,7 +261,7 @@ impl Refusal {
     pub(crate) fn of(id: &wire::Id, rejection: &Rejection) -> Refusal {
         let rules = Revision::LATEST_MODERN.rules();
         let status = StatusCode::from_u16(rejection.render(rules).status).unwrap_or(StatusCode::BAD_REQUEST);
-        Refusal { status, body: edge::refuse(id, rejection, rules), allow: None, again: false }
+        Refusal { status, body: downstream::refuse(id, rejection, rules), allow: None, again: false }
     }
 
     /// As a whole response, to a connection that is closed with it.
@@ -380,7 +380,7 @@ fn unreadable(session: Option<&live::Live>, headers: &HeaderMap, error: &Unreada
         Some(Revision::parse(version).unwrap_or(Revision::LATEST_MODERN).rules())
     };
     let rules = session.map(live::Live::rules).or_else(named).unwrap_or_else(|| Revision::UNNAMED.rules());
-    let body = edge::unreadable(error, rules).unwrap_or_default();
+    let body = downstream::unreadable(error, rules).unwrap_or_default();
     Refusal { status: StatusCode::BAD_REQUEST, body, allow: None, again: false }
 }
 

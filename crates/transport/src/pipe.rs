@@ -9,8 +9,9 @@ use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use proto::edge::{CallKey, Output, Pipe, Served};
-use proto::modern::server::Ending;
+use proto::CallKey;
+use proto::downstream::Ending;
+use proto::downstream::{Output, Pipe, Served};
 use proto::wire::{Message, Unreadable};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
 use spec::Rules;
@@ -118,7 +119,7 @@ async fn joined(
     }
 }
 
-/// Answers the messages of a source into a queue, until the source ends or nobody takes from the queue.
+/// InputResponses the messages of a source into a queue, until the source ends or nobody takes from the queue.
 ///
 /// # Errors
 /// When reading fails.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proto::Principal;
-use proto::edge::Served;
+use proto::downstream::Served;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;

@@ -10,9 +10,10 @@ mod tools;
 use std::sync::Arc;
 
 use dateline::{Http, Level, Limits, Object, Raw, Rejection, Revisions, Server};
-use proto::edge::Served;
+use proto::downstream::Served;
 use proto::{
-    Answer, Ask, BoxFuture, Capabilities, Description, Event, Filter, Interim, Listening, Peer, Request,
+    Answer, BoxFuture, Capabilities, Description, Event, Filter, InputRequest, InputRequired, Listening,
+    Peer, Request,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question};
@@ -98,6 +99,11 @@ impl proto::Service for Custom {
     fn listen(&self, _: Filter, _: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
         Box::pin(async { Err(Rejection::Internal("nothing can be listened to".into())) })
     }
+
+    fn abandon(&self, _: proto::Request) {}
+    fn header_params(&self, _: &str) -> std::sync::Arc<[proto::HeaderParam]> {
+        std::sync::Arc::new([])
+    }
 }
 
 /// A service that logs at every level, whether or not it declares that it logs.
@@ -157,12 +163,12 @@ fn asking() -> Custom {
 }
 
 /// What [`asking`] asks for.
-fn interim(kind: &str) -> Interim {
+fn interim(kind: &str) -> InputRequired {
     let text = json!([{"role": "user", "content": {"type": "text", "text": "Hi"}}]);
     let tools = json!([{"name": "t", "inputSchema": {"type": "object"}}]);
     let (question, params) = match kind {
-        "nothing" => return Interim::default(),
-        "state" => return Interim { questions: Vec::new(), state: Some(Raw::from("s")) },
+        "nothing" => return InputRequired::default(),
+        "state" => return InputRequired { questions: Vec::new(), state: Some(Raw::from("s")) },
         "url" => {
             let params = json!({"mode": "url", "message": "Log in", "url": "https://x.example", "elicitationId": "e1"});
             (Question::Elicit, params)
@@ -183,7 +189,10 @@ fn interim(kind: &str) -> Interim {
             json!({"mode": "form", "message": "Name?", "requestedSchema": form("name", "string")}),
         ),
     };
-    Interim { questions: vec![("q".into(), Ask { question, params: Object::of(&params) })], state: None }
+    InputRequired {
+        questions: vec![("q".into(), InputRequest { question, params: Object::of(&params) })],
+        state: None,
+    }
 }
 
 /// A question to a model with a message of several blocks.

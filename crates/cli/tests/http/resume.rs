@@ -179,7 +179,7 @@ const PROMPTS: &str = "notifications/prompts/list_changed";
 async fn tell(client: &mut Client, method: &str) {
     let tool = if method == TOOLS { "test_trigger_tool_change" } else { "test_trigger_prompt_change" };
     let reply = client.call(tool, json!({})).await;
-    assert_eq!(reply.said(), "announced");
+    assert_eq!(reply.said(), "changed");
     assert!(reply.before.is_empty(), "it concerns no call: {:?}", reply.before);
 }
 

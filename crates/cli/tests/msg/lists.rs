@@ -39,7 +39,10 @@ async fn page_03_lists_do_not_vary_by_connection_or_by_what_happened_before() {
         for tool in [
             "echo",
             "no-such-tool",
+            // Called twice, these have changed nothing.
             "test_trigger_tool_change",
+            "test_trigger_tool_change",
+            "test_trigger_prompt_change",
             "test_trigger_prompt_change",
             "test_error_handling",
         ] {

@@ -1,7 +1,7 @@
 //! Keys of `_meta`: each reserved one goes only to revisions that define it, every other one as it is.
 
 use dateline::{Cx, Object, Raw, Server, Tool};
-use proto::{Answer, Ask, Event, Interim, Level};
+use proto::{Answer, Event, InputRequest, InputRequired, Level};
 use serde_json::{Value, json};
 use spec::{Capability, Direction, Question, Revision};
 use testkit::referee::judge;
@@ -37,8 +37,8 @@ fn keyed() -> Custom {
                 request.events.send(Event::Progress(with(json!({"progress": 1})))).await;
                 let log = with(json!({"level": "info", "data": "d"}));
                 request.events.send(Event::Log(Level::Info, log)).await;
-                let ask = Ask { question: Question::ListRoots, params: with(json!({})) };
-                return Ok(Answer::InputRequired(Interim {
+                let ask = InputRequest { question: Question::ListRoots, params: with(json!({})) };
+                return Ok(Answer::InputRequired(InputRequired {
                     questions: vec![("q".into(), ask)],
                     state: None,
                 }));

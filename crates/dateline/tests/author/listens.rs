@@ -346,6 +346,11 @@ async fn can_03_sub_06_a_service_that_ends_its_listens_ends_them_in_the_same_way
             let changes = Box::pin(futures_util::stream::iter([Change::Tools]));
             Box::pin(std::future::ready(Ok(Listening { honoured: filter, changes })))
         }
+
+        fn abandon(&self, _: proto::Request) {}
+        fn header_params(&self, _: &str) -> std::sync::Arc<[proto::HeaderParam]> {
+            std::sync::Arc::new([])
+        }
     }
 
     let brief = || Brief(live(&Arc::default()));

@@ -9,9 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use proto::legacy::client::Session;
-use proto::modern::client::Calls;
-use proto::upstream::{CallKey, Edge, Outgoing};
+use proto::CallKey;
+use proto::upstream::Calls;
+use proto::upstream::Session;
+use proto::upstream::{Edge, Outgoing};
 use proto::wire::{self, Id, Message};
 use proto::{Answer, Heard, Object, Raw, Rejection, Request, header as mirrored};
 use spec::{Disconnect, Era, Method, Revision, VersionHeader, header as name};
@@ -660,7 +661,7 @@ fn listed(result: &Object) -> impl Iterator<Item = (String, Tool)> {
     let tools = result.get("tools").and_then(|raw| raw.array().ok()).unwrap_or_default();
     tools.into_iter().filter_map(|tool| {
         let tool = tool.object().ok()?;
-        let mirrors = tool.get("inputSchema").and_then(|schema| mirrored::mirrors(schema).ok());
+        let mirrors = tool.get("inputSchema").and_then(|schema| mirrored::header_params(schema).ok());
         let hints = tool.get("annotations").and_then(|raw| raw.object().ok()).unwrap_or_default();
         let says = |hint: &str| hints.get(hint).is_some_and(Raw::is_true);
         let repeatable = says("readOnlyHint") || says("idempotentHint");

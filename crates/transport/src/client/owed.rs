@@ -60,7 +60,7 @@ impl Owed {
 }
 
 impl Shared {
-    /// Answers the server. One that asks on and on and does not read what it is answered is let go.
+    /// InputResponses the server. One that asks on and on and does not read what it is answered is let go.
     pub(super) async fn owe(&self, messages: Vec<Bytes>) {
         if messages.is_empty() {
             return;

@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::legacy::client::Session;
-use proto::modern::client::Calls;
-use proto::upstream::{CallKey, Edge};
+use proto::CallKey;
+use proto::upstream::Calls;
+use proto::upstream::Edge;
+use proto::upstream::Session;
 use proto::wire::{self, Id, Message};
 use proto::{CacheHint, Capabilities, Description, Heard, Object, Raw, Rejection};
 use spec::{Code, Era, Method, Revision, Revisions, meta};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, StatusCode};
-use proto::upstream::CallKey;
+use proto::CallKey;
 use proto::{BoxStream, Glance};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

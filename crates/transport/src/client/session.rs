@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use proto::legacy::client::Session;
-use proto::modern::client::Calls;
+use proto::upstream::Calls;
+use proto::upstream::Session;
 use proto::wire::{self, Id};
 use proto::{Raw, Rejection, header as mirrored};
 use spec::{Disconnect, Method, Revision, header as name};

@@ -36,7 +36,7 @@ pub(crate) fn layer() -> CorsLayer {
         .vary([header::ORIGIN])
 }
 
-/// Answers preflights, and adds to any other answer what lets the page read it.
+/// InputResponses preflights, and adds to any other answer what lets the page read it.
 pub(crate) async fn answer(
     State(cors): State<CorsLayer>,
     mut request: Request<Body>,

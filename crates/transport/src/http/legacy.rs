@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use proto::legacy::server::Session;
+use proto::downstream::Session;
 use proto::{Rejection, wire};
 use spec::{Era, header as name};
 

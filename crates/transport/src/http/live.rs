@@ -9,8 +9,9 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable};
 use http::{Response, StatusCode};
-use proto::edge::{CallKey, Output, Served};
-use proto::legacy::server::Session;
+use proto::CallKey;
+use proto::downstream::Session;
+use proto::downstream::{Output, Served};
 use proto::wire::{Message, Unreadable};
 use proto::{Event, EventSink, Filter, Peer, Request};
 use spec::Rules;
@@ -384,7 +385,7 @@ impl Drop for Reading {
 }
 
 impl Reading {
-    /// Answers a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
+    /// InputResponses a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
     /// stream.
     async fn answer(self, accept: Accept, options: &Options) -> Response<Body> {
         let deadline = tokio::time::Instant::now() + PROMPT;

@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, Response, StatusCode};
-use proto::modern::server::{Call, Ending, Opening};
+use proto::downstream::{Call, Ending, Opening};
 use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Rejection, Request, wire};
 use tokio_util::sync::CancellationToken;
 

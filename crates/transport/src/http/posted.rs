@@ -10,7 +10,7 @@ use axum::extract::{OriginalUri, State};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Method as Verb, Request, Response, StatusCode, Uri};
-use proto::edge::{self, Served};
+use proto::downstream::{self, Served};
 use proto::wire::{self, Message, Unreadable};
 use spec::{Revision, Revisions, Rules, header as name};
 use tokio::sync::mpsc::{self, error::SendTimeoutError};
@@ -197,7 +197,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Result<Response<Body>, 
         let version = parts.headers.get(name::PROTOCOL_VERSION).and_then(|v| v.to_str().ok());
         let named = || version.and_then(Revision::parse).unwrap_or(Revision::UNNAMED).rules();
         let rules = posts.rules.get().copied().unwrap_or_else(named);
-        let body = edge::unreadable(error, rules).unwrap_or_default();
+        let body = downstream::unreadable(error, rules).unwrap_or_default();
         let refusal = Refusal::plain(StatusCode::BAD_REQUEST, "");
         return Err(Refusal { body, ..refusal });
     }

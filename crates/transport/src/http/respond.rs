@@ -25,7 +25,7 @@ pub(crate) enum Frame {
 /// The messages of a call.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Frame> + Send>>;
 
-/// Answers with one JSON object where the call has nothing else to say, and with an event stream where it has,
+/// InputResponses with one JSON object where the call has nothing else to say, and with an event stream where it has,
 /// or where it takes longer than a quiet connection should. Dropping the response drops the frames.
 pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Duration) -> Response<Body> {
     if !accept.stream {
@@ -48,7 +48,7 @@ pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Dura
     }
 }
 
-/// Answers with one message that is there already, in the form that the client takes.
+/// InputResponses with one message that is there already, in the form that the client takes.
 pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Response<Body> {
     match accept.object() {
         true => json(StatusCode::OK, bytes),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::edge::CallKey;
+use proto::CallKey;
 use tokio::sync::Notify;
 
 use crate::BACKLOG;

@@ -1,0 +1,12 @@
+//! The edges towards clients: machines that take inputs and give [`Output`]s.
+
+mod call;
+mod output;
+mod pipe;
+mod session;
+pub mod stream;
+
+pub use call::{Call, Ending, Opening};
+pub use output::{Output, Served, refuse, unreadable};
+pub use pipe::Pipe;
+pub use session::Session;

@@ -1,0 +1,636 @@
+//! A handshake session, seen from the server: a machine that a transport drives.
+//!
+//! It keeps what the modern era carries in each request (revision, capabilities, log level), and turns *input
+//! required* into requests of its own on the call's stream.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use spec::{Capability, Era, Method, Notice, Revision, Rules, meta};
+
+use crate::downstream::output::{Output, Served, refuse, unreadable};
+use crate::downstream::stream::{self, Stream};
+use crate::gates::admit;
+use crate::gates::project::{self, Stamp};
+use crate::json::{Object, Raw};
+use crate::model::capability::ClientCapabilities;
+use crate::model::event::{Event, EventSink};
+use crate::model::input::{InputRequest, InputRequired, InputResponses};
+use crate::model::level::Level;
+use crate::model::listen::{Change, Filter};
+use crate::model::rejection::Rejection;
+use crate::model::request::{Answer, Peer, Principal, Request};
+use crate::model::service::Description;
+use crate::rpc::wire::{self, CallKey, ErrorId, Id, Message};
+
+/// How often one call may ask before it is taken for one that never ends.
+const ROUNDS: u32 = 32;
+
+/// The key of the listen that every session has.
+const LISTEN: CallKey = 0;
+
+/// One handshake session.
+pub struct Session {
+    peer: Arc<Peer>,
+    /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
+    ready: bool,
+    /// Questions and changes that wait for that.
+    held: Vec<Output>,
+    calls: HashMap<CallKey, Call>,
+    /// Subscribed resources, with the listen of each.
+    watched: BTreeMap<ByteString, CallKey>,
+    /// Questions that wait for an answer: the call, and the question in it by its key.
+    questions: HashMap<u64, (CallKey, ByteString, InputRequest)>,
+    /// Batches whose requests are not all answered yet.
+    batches: HashMap<u64, Batch>,
+    next_key: CallKey,
+    next_question: u64,
+    next_batch: u64,
+}
+
+struct Call {
+    id: Id,
+    weight: usize,
+    stream: Stream,
+    work: Work,
+    /// The batch that it came in, whose requests are answered together.
+    batch: Option<u64>,
+}
+
+struct Batch {
+    /// Its requests that are under way, and one while it is still read.
+    open: usize,
+    responses: Vec<Bytes>,
+    /// How long all responses are together.
+    bytes: usize,
+}
+
+impl Batch {
+    /// All responses in one array; `None` where there is none.
+    fn array(self) -> Option<Bytes> {
+        if self.responses.is_empty() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(self.responses.iter().map(|r| r.len() + 1).sum::<usize>() + 2);
+        out.push(b'[');
+        for (at, response) in self.responses.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(response);
+        }
+        out.push(b']');
+        Some(out.into())
+    }
+}
+
+impl Call {
+    /// The request of a call that waits for answers, with the state that they would come with.
+    fn abandoned(self) -> Option<Output> {
+        match self.work {
+            Work::Call { mut request, interim: Some(waiting), .. } => {
+                request.answers =
+                    Some(InputResponses { responses: Vec::new(), state: waiting.answers.state });
+                Some(Output::Abandon(request))
+            }
+            _ => None,
+        }
+    }
+}
+
+enum Work {
+    /// A call of the service, kept to be called again with answers.
+    Call { request: Box<Request>, interim: Option<Waiting>, rounds: u32 },
+    /// A subscription that is being set up.
+    Subscribe(ByteString),
+}
+
+struct Waiting {
+    open: usize,
+    answers: InputResponses,
+}
+
+impl Session {
+    /// Opens a session by an `initialize` request; gives the reply.
+    ///
+    /// # Errors
+    /// When the request is not a proper one. A revision that is not served is not an error: the reply names
+    /// another one.
+    pub fn open(
+        call: &wire::Call,
+        served: &Served,
+        principal: Principal,
+    ) -> Result<(Session, Bytes), Rejection> {
+        let params = admit::opened(call.params.as_ref())?;
+        let field = |name: &str| Rejection::Params(format!("initialize needs {name:?}"));
+        let requested = params.string("protocolVersion").ok_or_else(|| field("protocolVersion"))?;
+        // A null declares as much as an empty object.
+        let declared = params.get("capabilities").ok_or_else(|| field("capabilities"))?;
+        let capabilities = match declared.is_null() {
+            true => Object::new(),
+            false => kept(declared)?.object().map_err(|_| field("capabilities"))?,
+        };
+        let client = params.get("clientInfo").filter(|raw| !raw.is_null()).map(kept).transpose()?;
+        let served_here = served.revisions;
+        let revision = Revision::parse(&requested)
+            .filter(|r| r.era() == Era::Legacy && served_here.contains(*r))
+            .or_else(|| served_here.newest(Era::Legacy))
+            .ok_or(Rejection::UnsupportedVersion { requested, served: served_here })?;
+        let description = served.service.describe();
+        let peer = Peer {
+            revision,
+            capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
+            client,
+            // Where the client sets no level the server decides; the debug noise stays out.
+            log_level: description.capabilities.has(Capability::Logging).then_some(Level::Info),
+            principal,
+        };
+        let session = Session {
+            peer: Arc::new(peer),
+            ready: false,
+            held: Vec::new(),
+            calls: HashMap::new(),
+            watched: BTreeMap::new(),
+            questions: HashMap::new(),
+            batches: HashMap::new(),
+            next_key: LISTEN + 1,
+            next_question: 1,
+            next_batch: 1,
+        };
+        let reply = wire::result(&call.id, &initialized(&description, revision));
+        Ok((session, reply))
+    }
+
+    /// How the session's revision behaves.
+    pub fn rules(&self) -> &'static Rules {
+        self.peer.revision.rules()
+    }
+
+    /// Who the session is with.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// How many calls are under way.
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many calls are worked on: not those whose client is asked something.
+    pub fn owed(&self) -> usize {
+        let waits = |call: &&Call| matches!(call.work, Work::Call { interim: Some(_), .. });
+        self.calls.len() - self.calls.values().filter(waits).count()
+    }
+
+    /// Takes in one message. `askable` says whether questions about it could be put to the client: over HTTP they
+    /// need an event stream in answer.
+    pub fn receive(&mut self, message: Message, served: &Served, askable: bool) -> Vec<Output> {
+        match message {
+            Message::Request(call) => match self.request(&call, served, askable) {
+                Ok(outputs) => outputs,
+                Err(rejection) => vec![Output::Reply(refuse(&call.id, &rejection, self.rules()))],
+            },
+            Message::Notification { method, params } => self.notified(&method, params.as_ref(), served),
+            Message::Response { id, outcome } => self.response(id.as_ref(), outcome),
+        }
+    }
+
+    /// Takes in several messages of one array, where the revision has that. Its requests are answered together, in
+    /// one array.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-03-26/basic#batching>
+    pub fn batch(&mut self, sent: &Raw, served: &Served, askable: bool) -> Vec<Output> {
+        let rules = self.rules();
+        if let Some(refusal) = self.refuses(sent, served) {
+            return vec![Output::Reply(refusal)];
+        }
+        let name = self.next_batch;
+        self.next_batch += 1;
+        self.batches.insert(name, Batch { open: 1, responses: Vec::new(), bytes: 0 });
+        let mut outputs = Vec::new();
+        for element in sent.array().unwrap_or_default() {
+            match wire::sort(element) {
+                Err(error) => self.in_batch(name, unreadable(&error, rules)),
+                Ok(Message::Request(call)) => {
+                    let began = match Method::parse(&call.method) {
+                        Some(Method::Initialize) => {
+                            let why = Rejection::Invalid("initialize comes alone, not in an array".into());
+                            vec![Output::Reply(refuse(&call.id, &why, rules))]
+                        }
+                        _ => self.receive(Message::Request(call), served, askable),
+                    };
+                    for output in began {
+                        if let Output::Start(key, _) | Output::Listen(key, _, _) = &output
+                            && let Some(call) = self.calls.get_mut(key)
+                        {
+                            call.batch = Some(name);
+                            if let Some(batch) = self.batches.get_mut(&name) {
+                                batch.open += 1;
+                            }
+                        }
+                        match output {
+                            Output::Reply(bytes) => self.in_batch(name, Some(bytes)),
+                            other => outputs.push(other),
+                        }
+                    }
+                }
+                Ok(message) => outputs.extend(self.receive(message, served, askable)),
+            }
+        }
+        outputs.extend(self.leave(name).map(Output::Reply));
+        outputs
+    }
+
+    /// The refusal of a whole array: of one in a revision that has none, of an empty one, and of one that holds more
+    /// messages than it may.
+    pub fn refuses(&self, sent: &Raw, served: &Served) -> Option<Bytes> {
+        let (rules, most) = (self.rules(), served.limits.batch);
+        if !rules.batches {
+            return unreadable(&wire::Unreadable::Batch(sent.clone()), rules);
+        }
+        let why = if !wire::holds_more(sent, 0) {
+            "an empty array holds no message".to_owned()
+        } else if wire::holds_more(sent, most) {
+            format!("the array holds more than {most} messages, which is the limit; send several arrays")
+        } else {
+            return None;
+        };
+        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        Some(wire::error(id, &Rejection::Invalid(why).render(rules).error))
+    }
+
+    /// One less of a batch is under way; gives all responses with the last one.
+    fn leave(&mut self, name: u64) -> Option<Bytes> {
+        let batch = self.batches.get_mut(&name)?;
+        batch.open -= 1;
+        if batch.open > 0 {
+            return None;
+        }
+        self.batches.remove(&name).and_then(Batch::array)
+    }
+
+    fn in_batch(&mut self, name: u64, response: Option<Bytes>) {
+        if let Some(batch) = self.batches.get_mut(&name) {
+            batch.bytes += response.as_ref().map_or(0, Bytes::len);
+            batch.responses.extend(response);
+        }
+    }
+
+    /// A response, or what stands for it where the answers of its batch become longer than one message may be.
+    fn fitting(&self, batch: Option<u64>, id: &Id, response: Bytes, served: &Served) -> Bytes {
+        let most = served.limits.message;
+        let others = batch.and_then(|name| self.batches.get(&name)).map_or(0, |batch| batch.bytes);
+        if others == 0 || others + response.len() <= most {
+            return response;
+        }
+        let why = format!(
+            "the answers of this array are longer than {most} bytes together, which is the limit; ask for this alone"
+        );
+        refuse(id, &Rejection::Internal(why), self.rules())
+    }
+
+    /// Whether a key is that of a call under way.
+    pub fn is_call(&self, key: CallKey) -> bool {
+        self.calls.contains_key(&key)
+    }
+
+    /// A call is over, with its response where it has one. In a batch the last one that ends sends all responses.
+    fn end(&mut self, key: CallKey, batch: Option<u64>, response: Option<Bytes>) -> Vec<Output> {
+        // The room of a burst is given back.
+        if self.calls.is_empty() && self.calls.capacity() > 64 {
+            self.calls.shrink_to_fit();
+        }
+        let response = match batch {
+            None => response,
+            Some(name) => {
+                self.in_batch(name, response);
+                self.leave(name)
+            }
+        };
+        response.map(|bytes| Output::Send(key, bytes)).into_iter().chain([Output::Finish(key)]).collect()
+    }
+
+    fn request(
+        &mut self,
+        call: &wire::Call,
+        served: &Served,
+        askable: bool,
+    ) -> Result<Vec<Output>, Rejection> {
+        let running = self.calls.values().map(|running| (&running.id, running.weight));
+        admit::room(call, running, &served.limits)?;
+        let method = admit::method(&call.method, self.peer.revision, &served.service.describe())?;
+        let mut params = admit::opened(call.params.as_ref())?;
+        admit::without_nulls(&mut params, &call.method, self.peer.revision);
+        let done = || Ok(vec![Output::Reply(wire::result(&call.id, &Object::new()))]);
+        match method {
+            Method::Initialize => Err(Rejection::Invalid(
+                "this session is open already; initialize opens a new one only".into(),
+            )),
+            Method::Ping => done(),
+            Method::LoggingSetLevel => {
+                let level =
+                    params.get("level").ok_or_else(|| Rejection::Params("\"level\" is required".into()))?;
+                let level = admit::level(level).map_err(Rejection::Params)?;
+                Arc::make_mut(&mut self.peer).log_level = Some(level);
+                done()
+            }
+            Method::ResourcesSubscribe => {
+                let uri = admit::watchable(&uri(&params)?)?;
+                if self.watched.contains_key(&uri) {
+                    return done();
+                }
+                let most = served.limits.watched;
+                let wanted = self.calls.values().filter(|call| matches!(call.work, Work::Subscribe(_)));
+                if self.watched.len() + wanted.count() >= most {
+                    return Err(Rejection::Params(format!(
+                        "this session watches {most} resources, which is the limit; unsubscribe from some"
+                    )));
+                }
+                let key = self.key();
+                let stream = Stream::new(self.rules(), None, None);
+                let filter = Filter { uris: vec![uri.clone()], ..Filter::default() };
+                let (id, weight) = (call.id.clone(), call.weight());
+                self.calls.insert(key, Call { id, weight, stream, work: Work::Subscribe(uri), batch: None });
+                Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
+            }
+            Method::ResourcesUnsubscribe => {
+                let dropped = self.watched.remove(&uri(&params)?).map(Output::Drop);
+                Ok(dropped.into_iter().chain(done()?).collect())
+            }
+            _ => {
+                let inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
+                let token = admit::progress_token(&inner)?;
+                let stream = Stream::new(self.rules(), token.clone(), self.peer.log_level);
+                if !inner.is_empty() {
+                    admit::strip(&mut params, inner);
+                }
+                let mut peer = Arc::clone(&self.peer);
+                if !askable {
+                    Arc::make_mut(&mut peer).capabilities = Arc::default();
+                }
+                let request = Box::new(Request {
+                    id: call.id.clone(),
+                    method,
+                    params,
+                    answers: None,
+                    peer,
+                    wants_progress: token.is_some(),
+                    events: EventSink::discard(),
+                });
+                let key = self.key();
+                let work = Work::Call { request: request.clone(), interim: None, rounds: 0 };
+                let (id, weight) = (call.id.clone(), call.weight());
+                self.calls.insert(key, Call { id, weight, stream, work, batch: None });
+                Ok(vec![Output::Start(key, request)])
+            }
+        }
+    }
+
+    fn key(&mut self) -> CallKey {
+        self.next_key += 1;
+        self.next_key - 1
+    }
+
+    fn notified(&mut self, method: &str, params: Option<&Raw>, served: &Served) -> Vec<Output> {
+        match Notice::parse(method) {
+            Some(Notice::Initialized) if !self.ready => {
+                self.ready = true;
+                let mut outputs = std::mem::take(&mut self.held);
+                let has = |c| served.service.describe().capabilities.has(c);
+                let filter = Filter {
+                    tools: has(Capability::ToolsListChanged),
+                    prompts: has(Capability::PromptsListChanged),
+                    resources: has(Capability::ResourcesListChanged),
+                    uris: Vec::new(),
+                };
+                if filter != Filter::default() {
+                    outputs.push(Output::Listen(LISTEN, filter, Arc::clone(&self.peer)));
+                }
+                outputs
+            }
+            Some(Notice::Cancelled) => {
+                let id = params.and_then(|raw| Id::read(raw.object().ok()?.get("requestId")?));
+                let found =
+                    self.calls.iter().find(|(_, call)| Some(&call.id) == id.as_ref()).map(|(key, _)| *key);
+                found.map_or_else(Vec::new, |key| self.cancel(key))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Drops a call, and takes back what it asked the client.
+    fn cancel(&mut self, key: CallKey) -> Vec<Output> {
+        let mut outputs = vec![Output::Drop(key)];
+        let call = self.calls.remove(&key);
+        let batch = call.as_ref().and_then(|call| call.batch);
+        outputs.extend(call.and_then(Call::abandoned));
+        let asked: Vec<u64> =
+            self.questions.iter().filter(|(_, (k, ..))| *k == key).map(|(id, _)| *id).collect();
+        let unasked = self.held.len();
+        self.held.retain(|held| !matches!(held, Output::Send(of, _) if *of == key));
+        let unasked = unasked > self.held.len();
+        for id in asked {
+            self.questions.remove(&id);
+            if unasked {
+                continue;
+            }
+            let params = Object::new()
+                .with("requestId", Raw::of(&id))
+                .with("reason", "the call that asked was cancelled");
+            outputs.push(Output::Send(key, stream::notification(Notice::Cancelled, params, self.rules())));
+        }
+        outputs.extend(self.end(key, batch, None));
+        outputs
+    }
+
+    /// What waits for answers that will not come, since the session ends.
+    pub fn abandoned(&mut self) -> Vec<Output> {
+        self.calls.drain().filter_map(|(_, call)| call.abandoned()).collect()
+    }
+
+    /// Something happened while a call was worked on.
+    pub fn event(&mut self, key: CallKey, event: Event) -> Vec<Output> {
+        let level = self.peer.log_level;
+        let rules = self.rules();
+        let Some(call) = self.calls.get_mut(&key) else { return Vec::new() };
+        match (&event, level) {
+            (Event::Log(at, _), Some(least)) if *at < least => return Vec::new(),
+            (Event::Progress(_), _) if !self.ready => return Vec::new(),
+            (Event::Release(after), _) if rules.priming_event => return vec![Output::Release(key, *after)],
+            _ => {}
+        }
+        call.stream.event(event).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
+    }
+
+    /// A call ended, or has to ask first.
+    pub fn answered(
+        &mut self,
+        key: CallKey,
+        answer: Result<Answer, Rejection>,
+        served: &Served,
+    ) -> Vec<Output> {
+        let Some(Call { id, work: Work::Call { request, rounds, .. }, batch, .. }) = self.calls.get(&key)
+        else {
+            return Vec::new();
+        };
+        let (method, rules) = (request.method, self.rules());
+        let answer = match answer {
+            Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &request.peer) {
+                Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),
+                Ok(()) => Err(Rejection::Internal(format!(
+                    "the call asked {ROUNDS} times without coming to an end"
+                ))),
+                Err(rejection) => Err(rejection),
+            },
+            other => other,
+        };
+        let bytes = match answer {
+            Ok(Answer::Complete(result)) => {
+                let description = served.service.describe();
+                let stamp =
+                    Stamp { identity: &description.identity, depends_on_answers: false, subscription: None };
+                wire::result(id, &project::result(result, method.row(), rules, stamp))
+            }
+            Ok(Answer::InputRequired(_)) => return Vec::new(),
+            Err(rejection) => refuse(id, &rejection, rules),
+        };
+        let bytes = self.fitting(*batch, id, bytes, served);
+        let batch = self.calls.remove(&key).and_then(|call| call.batch);
+        self.end(key, batch, Some(bytes))
+    }
+
+    /// Puts the questions of a call to the client.
+    fn ask(&mut self, key: CallKey, interim: InputRequired) -> Vec<Output> {
+        let rules = self.rules();
+        let Some(Call { work: Work::Call { interim: waiting, rounds, request }, .. }) =
+            self.calls.get_mut(&key)
+        else {
+            return Vec::new();
+        };
+        *rounds += 1;
+        // InputResponses of one round are the service's to keep, in its state; those without one are kept for it.
+        let earlier = match (&interim.state, request.answers.take()) {
+            (None, Some(answers)) => answers.responses,
+            _ => Vec::new(),
+        };
+        let answers = InputResponses { responses: earlier, state: interim.state };
+        *waiting = Some(Waiting { open: interim.questions.len(), answers });
+        if interim.questions.is_empty() {
+            return self.resume(key);
+        }
+        let mut outputs = Vec::with_capacity(interim.questions.len());
+        for (name, ask) in interim.questions {
+            let id = self.next_question;
+            self.next_question += 1;
+            let params = project::question(&ask, rules);
+            outputs.push(Output::Send(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
+            self.questions.insert(id, (key, name, ask));
+        }
+        if !self.ready {
+            self.held.append(&mut outputs);
+        }
+        outputs
+    }
+
+    /// The client answered a question.
+    fn response(&mut self, id: Option<&Id>, outcome: Result<Raw, Raw>) -> Vec<Output> {
+        let question = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id));
+        let Some((key, name, ask)) = question else { return Vec::new() };
+        let outcome = outcome.map(|result| project::answer(&ask, result, self.rules()));
+        let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key)
+        else {
+            return Vec::new();
+        };
+        waiting.answers.responses.push((name, outcome));
+        waiting.open -= 1;
+        if waiting.open == 0 { self.resume(key) } else { Vec::new() }
+    }
+
+    /// Calls the service again, with the answers.
+    fn resume(&mut self, key: CallKey) -> Vec<Output> {
+        let Some(Call { work: Work::Call { request, interim, .. }, .. }) = self.calls.get_mut(&key) else {
+            return Vec::new();
+        };
+        request.answers = interim.take().map(|waiting| waiting.answers);
+        vec![Output::Start(key, request.clone())]
+    }
+
+    /// A listen runs, or could not be started.
+    pub fn listening(&mut self, key: CallKey, honoured: Result<Filter, Rejection>) -> Vec<Output> {
+        // The session's own listen has no call.
+        let Some(Call { id, work: Work::Subscribe(uri), batch, .. }) = self.calls.remove(&key) else {
+            return Vec::new();
+        };
+        let honoured = honoured.and_then(|filter| match filter.uris.contains(&uri) {
+            true => Ok(()),
+            false => Err(Rejection::Params(
+                "this resource cannot be subscribed to: its server does not tell when it changes".into(),
+            )),
+        });
+        let mut dropped = None;
+        let reply = match honoured {
+            Ok(()) => {
+                self.watched.insert(uri, key);
+                wire::result(&id, &Object::new())
+            }
+            Err(rejection) => {
+                // There may be a stream of changes, in which nothing comes.
+                dropped = Some(Output::Drop(key));
+                refuse(&id, &rejection, self.rules())
+            }
+        };
+        let mut outputs = self.end(key, batch, Some(reply));
+        outputs.extend(dropped);
+        outputs
+    }
+
+    /// Something changed that the session watches.
+    pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
+        if key != LISTEN && !self.watched.values().any(|watched| *watched == key) {
+            return Vec::new();
+        }
+        let Some(bytes) = stream::change(change, None, self.rules()) else { return Vec::new() };
+        if self.ready {
+            return vec![Output::Push(bytes)];
+        }
+        // The same change need not be told twice, which also bounds what is held.
+        if !self.held.iter().any(|held| matches!(held, Output::Push(told) if *told == bytes)) {
+            self.held.push(Output::Push(bytes));
+        }
+        Vec::new()
+    }
+}
+
+/// How long each thing may be that a client says of itself and that is kept as long as its session, in bytes: ten
+/// times what a client with icons and extensions says.
+const SAID: usize = 64 << 10;
+
+/// What is kept as long as the session: without the message that it came in.
+fn kept(said: &Raw) -> Result<Raw, Rejection> {
+    let length = said.as_str().len();
+    if length <= SAID {
+        return Ok(Raw::trusted(said.as_str().into()));
+    }
+    Err(Rejection::Params(format!(
+        "what initialize says of the client may be {SAID} bytes long each; this is {length} bytes long"
+    )))
+}
+
+/// The result of `initialize`.
+fn initialized(description: &Description, revision: Revision) -> Object {
+    let mut result = Object::new()
+        .with("protocolVersion", revision.as_str())
+        .with("capabilities", Raw::from(description.capabilities.object()))
+        .with("serverInfo", Raw::from(description.identity.clone()));
+    if let Some(instructions) = &description.instructions {
+        result.set("instructions", instructions.as_str());
+    }
+    project::object(&mut result, Method::Initialize.row().result, revision);
+    result
+}
+
+fn uri(params: &Object) -> Result<ByteString, Rejection> {
+    params.string("uri").ok_or_else(|| Rejection::Params("\"uri\" is required, and must be a string".into()))
+}

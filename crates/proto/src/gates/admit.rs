@@ -1,0 +1,289 @@
+//! The first gate: may this peer send this, now?
+
+use bytestring::ByteString;
+use http::HeaderMap;
+use spec::fields::REQUEST_PARAMS;
+use spec::shape::Opens;
+use spec::{Era, Method, Revision, Revisions, Shape, header as name, meta};
+use std::sync::Arc;
+
+use crate::header;
+use crate::json::{Object, Raw};
+use crate::model::capability::ClientCapabilities;
+use crate::model::event::EventSink;
+use crate::model::input::{InputRequired, InputResponses};
+use crate::model::level::Level;
+use crate::model::rejection::Rejection;
+use crate::model::request::{Peer, Principal, Request};
+use crate::model::service::{Description, Service};
+use crate::rpc::wire::{Call, Id, Limits};
+
+/// A modern request that was let in.
+pub(crate) struct Admitted {
+    pub(crate) request: Request,
+    pub(crate) token: Option<Raw>,
+}
+
+/// Whether the params name a revision in `_meta`: the mark of a modern request.
+pub fn is_marked_modern(params: Option<&Raw>) -> bool {
+    // Most legacy requests do not hold the key at all; those are not taken apart.
+    params.is_some_and(|raw| {
+        raw.as_str().contains(meta::PROTOCOL_VERSION)
+            && raw
+                .object()
+                .ok()
+                .and_then(|params| params.get(meta::META)?.object().ok())
+                .is_some_and(|m| m.get(meta::PROTOCOL_VERSION).is_some())
+    })
+}
+
+/// Lets a modern request in, or says why not, in this order: fields of `_meta`, the version header against
+/// them, the version itself, the other headers, the method, the params.
+pub(crate) fn modern(
+    call: &Call,
+    headers: Option<&HeaderMap>,
+    service: &dyn Service,
+    served: Revisions,
+    principal: &Principal,
+) -> Result<Admitted, Rejection> {
+    let mut params = opened(call.params.as_ref()).map_err(|_| {
+        Rejection::Meta(format!("\"params\" must be an object with a {:?} object", meta::META))
+    })?;
+    without_nulls(&mut params, &call.method, Revision::LATEST_MODERN);
+    let mut inner = params
+        .get(meta::META)
+        .and_then(|raw| raw.object().ok())
+        .ok_or_else(|| missing(meta::META, "an object", served))?;
+    let requested = inner
+        .string(meta::PROTOCOL_VERSION)
+        .ok_or_else(|| missing(meta::PROTOCOL_VERSION, "a string", served))?;
+    let capabilities = inner
+        .get(meta::CLIENT_CAPABILITIES)
+        .and_then(|raw| raw.object().ok())
+        .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES, "an object, {} when there are none", served))?;
+    if let Some(headers) = headers {
+        header::must_equal(headers, name::PROTOCOL_VERSION, &requested).map_err(Rejection::Headers)?;
+    }
+    let revision = Revision::parse(&requested)
+        .filter(|r| r.era() == Era::Modern && served.contains(*r))
+        .ok_or(Rejection::UnsupportedVersion { requested, served })?;
+    if let Some(headers) = headers {
+        mirrored(headers, call, &params, service).map_err(Rejection::Headers)?;
+    }
+    let description = service.describe();
+    let method = method(&call.method, revision, &description)?;
+    declared(method, &capabilities, &description)?;
+    let log_level = match inner.get(meta::LOG_LEVEL) {
+        None => None,
+        Some(raw) => Some(level(raw).map_err(Rejection::Params)?),
+    };
+    let token = progress_token(&inner)?;
+    let peer = Arc::new(Peer {
+        revision,
+        capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
+        client: inner.take(meta::CLIENT_INFO),
+        log_level,
+        principal: principal.clone(),
+    });
+    let answers = if method.row().asks { answers(&mut params)? } else { None };
+    strip(&mut params, inner);
+    let wants_progress = token.is_some();
+    let id = call.id.clone();
+    let request = Request { id, method, params, answers, peer, wants_progress, events: EventSink::discard() };
+    Ok(Admitted { request, token })
+}
+
+fn missing(field: &str, what: &str, served: Revisions) -> Rejection {
+    let modern: Vec<_> = served.and(Revisions::MODERN).iter().map(Revision::as_str).collect();
+    Rejection::Meta(format!(
+        "the request's _meta lacks {field:?} ({what}); every request of {} carries {:?} and {:?}",
+        modern.join(", "),
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES
+    ))
+}
+
+/// Headers that mirror the body, other than the version.
+fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Service) -> Result<(), String> {
+    header::must_equal(headers, name::METHOD, &call.method)?;
+    let Some(method) = Method::parse(&call.method) else { return Ok(()) };
+    let Some(named) = method.row().named_by.and_then(|by| params.string(by)) else { return Ok(()) };
+    header::must_equal(headers, name::NAME, &named)?;
+    if method == Method::ToolsCall {
+        header::check_header_params(headers, &service.header_params(&named), params.get("arguments"))?;
+    }
+    Ok(())
+}
+
+/// The method, where the revision has it and the server declares what it needs.
+pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
+    let core = Method::parse(wire)
+        .filter(|m| m.exists(revision))
+        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)));
+    let of_extension = || {
+        // Extensions are negotiated in modern requests only.
+        let added = server.methods.iter().find(|added| added.wire == wire);
+        added.filter(|_| revision.era() == Era::Modern).map(|added| Method::Extension(added.wire))
+    };
+    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+}
+
+/// Whether the client declared the extension that a method belongs to, where it has to.
+fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), Rejection> {
+    let Method::Extension(wire) = method else { return Ok(()) };
+    let added = server.methods.iter().find(|added| added.wire == wire && added.for_declared);
+    let Some(added) = added else { return Ok(()) };
+    let extensions = sent.get("extensions").and_then(|raw| raw.object().ok()).unwrap_or_default();
+    if extensions.get(added.extension).is_some() {
+        return Ok(());
+    }
+    let missing = Object::new().with(added.extension, Raw::literal("{}"));
+    Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
+}
+
+/// The params as an object; none at all, and `null`, count as an empty one.
+pub(crate) fn opened(params: Option<&Raw>) -> Result<Object, Rejection> {
+    params.filter(|raw| !raw.is_null()).map_or_else(
+        || Ok(Object::new()),
+        |raw| raw.object().map_err(|e| Rejection::Params(format!("\"params\" must be an object: {e}"))),
+    )
+}
+
+/// Takes `null` for what it stands for where a method's params may lack a field: that the field is not there. What no
+/// row knows stays.
+pub(crate) fn without_nulls(params: &mut Object, method: &str, revision: Revision) {
+    let known = Method::parse(method).map_or(&REQUEST_PARAMS, |method| method.row().params);
+    without(params, known, revision);
+}
+
+/// Says whether anything was there to be taken out: what lacks nothing stays as it was sent, to the byte.
+fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
+    let mut changed = false;
+    object.retain(|name, value| {
+        let Some(field) = known.field(name) else { return true };
+        if value.is_null() {
+            let stays = field.required.contains(revision);
+            changed |= !stays;
+            return stays;
+        }
+        if let Opens::Object(shape) = field.opens
+            && value.as_str().contains("null")
+            && let Ok(mut inner) = value.object()
+            && without(&mut inner, shape, revision)
+        {
+            changed = true;
+            *value = inner.into();
+        }
+        true
+    });
+    changed
+}
+
+/// A log level.
+pub(crate) fn level(raw: &Raw) -> Result<Level, String> {
+    raw.string().and_then(|text| Level::parse(&text)).ok_or_else(|| {
+        let levels: Vec<_> = Level::ALL.iter().map(|l| l.as_str()).collect();
+        format!("unknown log level {}; it is one of {}", clipped(raw), levels.join(", "))
+    })
+}
+
+/// The progress token, a string or an integer.
+pub(crate) fn progress_token(inner: &Object) -> Result<Option<Raw>, Rejection> {
+    match inner.get(meta::PROGRESS_TOKEN) {
+        None => Ok(None),
+        Some(raw) if Id::read(raw).is_some() => Ok(Some(raw.clone())),
+        Some(_) => Err(Rejection::Params("progressToken must be a string or an integer".into())),
+    }
+}
+
+/// Takes the answers to an earlier round out of the params.
+fn answers(params: &mut Object) -> Result<Option<InputResponses>, Rejection> {
+    let state = params.take("requestState");
+    if state.as_ref().is_some_and(|state| !state.starts_with('"')) {
+        return Err(Rejection::Params("requestState must be the string that came with the questions".into()));
+    }
+    let responses = match params.take("inputResponses") {
+        None => Vec::new(),
+        Some(raw) => {
+            let map = raw
+                .object()
+                .map_err(|e| Rejection::Params(format!("inputResponses must be an object: {e}")))?;
+            let answer = |(key, value): (ByteString, Raw)| match value.starts_with('{') {
+                true => Ok((key, Ok(value))),
+                false => Err(Rejection::Params(format!("the input response {key:?} must be an object"))),
+            };
+            map.into_iter().map(answer).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    Ok((state.is_some() || !responses.is_empty()).then_some(InputResponses { responses, state }))
+}
+
+/// Puts `_meta` back without what belongs to this hop.
+pub(crate) fn strip(params: &mut Object, mut inner: Object) {
+    inner.retain(|key, _| !meta::OF_ONE_HOP.contains(&key));
+    if inner.is_empty() {
+        params.take(meta::META);
+    } else {
+        params.set(meta::META, Raw::from(inner));
+    }
+}
+
+/// Whether all of this may be asked of this peer, and in answer to this method.
+pub(crate) fn interim(interim: &InputRequired, method: Method, peer: &Peer) -> Result<(), Rejection> {
+    if !method.row().asks {
+        return Err(Rejection::Internal(format!("{} cannot be answered by a question", method.wire())));
+    }
+    if interim.questions.is_empty() && interim.state.is_none() {
+        return Err(Rejection::Internal("input is required, but nothing is asked".into()));
+    }
+    match interim.questions.iter().find_map(|(_, ask)| peer.capabilities.lacks(ask)) {
+        Some(needed) => Err(Rejection::MissingCapability(needed)),
+        None => Ok(()),
+    }
+}
+
+/// Whether one more request may be under way beside those that run, each with its weight.
+pub(crate) fn room<'a>(
+    call: &Call,
+    running: impl ExactSizeIterator<Item = (&'a Id, usize)>,
+    limits: &Limits,
+) -> Result<(), Rejection> {
+    let id = &call.id;
+    if running.len() >= limits.calls {
+        let why =
+            format!("{} requests are under way, which is the limit; wait for some to end", limits.calls);
+        return Err(Rejection::Internal(why));
+    }
+    let mut weight = 0;
+    for (other, of_it) in running {
+        if other == id {
+            let why = format!("the id {} belongs to a request that is still under way", clipped(&id.raw()));
+            return Err(Rejection::Invalid(why));
+        }
+        weight += of_it;
+    }
+    if weight > 0 && weight + call.weight() > limits.under_way {
+        return Err(Rejection::Internal(format!(
+            "the requests under way are {weight} bytes long, and {} are the limit; wait for some to end",
+            limits.under_way
+        )));
+    }
+    Ok(())
+}
+
+/// The longest URI of a resource that is watched, in bytes: as long as servers of HTTP take one, and a session of a
+/// thousand of them stays within what one message may cost.
+const WATCHED: usize = 8 << 10;
+
+/// A URI to be kept as long as it is watched: without the message that it came in.
+pub(crate) fn watchable(uri: &str) -> Result<ByteString, Rejection> {
+    if uri.len() <= WATCHED {
+        return Ok(uri.into());
+    }
+    Err(Rejection::Params(format!("a URI of {} bytes cannot be watched; {WATCHED} are the limit", uri.len())))
+}
+
+/// A value for an error message, not longer than one can read.
+pub(crate) fn clipped(raw: &Raw) -> String {
+    raw.as_str().chars().take(60).collect()
+}

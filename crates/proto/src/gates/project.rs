@@ -1,0 +1,323 @@
+//! The second gate: what of this may that peer see, and what must it see?
+//!
+//! Rows of [`spec::fields`] name what a revision has; what no row names passes unread. Only paths that rows
+//! name are opened, and those only for revisions that they concern.
+
+use bytestring::ByteString;
+use spec::shape::{Field, Form, Kind, Opens};
+use spec::{MethodRow, Question, Revision, Revisions, Rules, Shape, meta};
+
+use crate::gates::form;
+use crate::json::{Object, Raw};
+use crate::model::input::InputRequest;
+use crate::model::request::Request;
+use crate::model::service::CacheHint;
+
+/// Brings an object into the form of a revision, at every depth that rows speak of: what the revision lacks is left
+/// out. Says whether that changed anything.
+pub fn object(object: &mut Object, shape: &Shape, revision: Revision) -> bool {
+    let mut changed = false;
+    let mut unsaid = Vec::new();
+    object.retain(|name, value| {
+        let Some(field) = shape.field(name) else { return true };
+        let fits = |(narrow, form): (Revisions, Form)| !narrow.contains(revision) || has_form(value, form);
+        if field.exists.contains(revision) && field.narrow.is_none_or(fits) {
+            changed |= below(value, field.opens, revision);
+            return true;
+        }
+        unsaid.extend(field.said_in.map(|content| (content, value.clone())));
+        changed = true;
+        false
+    });
+    for (content, value) in unsaid {
+        if object.get(content).is_some_and(is_empty_list) {
+            object.set(content, Raw::list(&[text_block(value.as_str())]));
+        }
+    }
+    for field in shape.fields.iter().filter(|f| f.exists.contains(revision)) {
+        let other = field.stand_in.and_then(|other| object.get(other)).cloned();
+        if let (Some(value), None) = (other, object.get(field.name)) {
+            object.set(field.name, value);
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn has_form(value: &Raw, form: Form) -> bool {
+    match form {
+        Form::Object => value.starts_with('{'),
+        Form::ObjectSchema => value.object().is_ok_and(|s| s.string("type").as_deref() == Some("object")),
+    }
+}
+
+fn is_empty_list(value: &Raw) -> bool {
+    value.array().is_ok_and(|elements| elements.is_empty())
+}
+
+fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
+    match opens {
+        Opens::Nothing => false,
+        Opens::Object(shape) => one(value, shape, revision),
+        Opens::List(shape) => {
+            let split = !revision.rules().sampling_tools && split_messages(value, shape);
+            each(value, shape.concerns(revision), |element| one(element, shape, revision)) || split
+        }
+        Opens::Map(shape) => {
+            let (true, Ok(mut map)) = (shape.concerns(revision), value.object()) else { return false };
+            let mut changed = false;
+            map.retain(|_, element| {
+                changed |= one(element, shape, revision);
+                true
+            });
+            if changed {
+                *value = map.into();
+            }
+            changed
+        }
+        Opens::Content(kinds) => content(value, kinds, revision),
+        Opens::Contents(kinds) => contents(value, kinds, revision),
+        Opens::ContentOrList(kinds) => match value.array() {
+            Err(_) => content(value, kinds, revision),
+            Ok(_) if revision.rules().sampling_tools => contents(value, kinds, revision),
+            Ok(blocks) => {
+                *value = joined(blocks);
+                content(value, kinds, revision);
+                true
+            }
+        },
+    }
+}
+
+/// A role that is longer is none that the protocol knows, and not repeated.
+const LONGEST_ROLE: usize = 32;
+
+/// A message of several blocks is as many messages of one, where only one may stand in each.
+fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
+    let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
+    let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else {
+        return false;
+    };
+    let mut split = Vec::with_capacity(messages.len());
+    for message in &messages {
+        let object = message.object().unwrap_or_default();
+        let blocks = object.get(field.name).and_then(|content| content.array().ok()).unwrap_or_default();
+        match &blocks[..] {
+            [] => split.push(message.clone()),
+            [first, others @ ..] => {
+                // What else a message has stands once: a peer decides how many blocks there are.
+                let who = object.get("role").filter(|role| role.as_str().len() <= LONGEST_ROLE).cloned();
+                let bare = who.map_or_else(Object::new, |role| Object::new().with("role", role));
+                split.push(Raw::from(object.with(field.name, first.clone())));
+                split.extend(others.iter().map(|b| Raw::from(bare.clone().with(field.name, b.clone()))));
+            }
+        }
+    }
+    let changed = split.len() != messages.len();
+    if changed {
+        *value = Raw::list(&split);
+    }
+    changed
+}
+
+/// Several blocks as one, where one has to say it all.
+fn joined(blocks: Vec<Raw>) -> Raw {
+    if let [only] = &blocks[..] {
+        return only.clone();
+    }
+    let words = |block: &Raw| {
+        let block = block.object().unwrap_or_default();
+        let tag = block.string("type").unwrap_or_default();
+        block.string("text").map_or_else(|| in_words(&tag, &block), |text| text.to_string())
+    };
+    text_block(&blocks.iter().map(words).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) fn text_block(text: &str) -> Raw {
+    Object::new().with("type", "text").with("text", text).into()
+}
+
+fn kinds_concern(kinds: &[Kind], revision: Revision) -> bool {
+    kinds.iter().any(|kind| !kind.exists.contains(revision) || kind.shape.concerns(revision))
+}
+
+fn one(value: &mut Raw, shape: &Shape, revision: Revision) -> bool {
+    let (true, Ok(mut inner)) = (shape.concerns(revision), value.object()) else { return false };
+    let changed = object(&mut inner, shape, revision);
+    if changed {
+        *value = inner.into();
+    }
+    changed
+}
+
+fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw) -> bool) -> bool {
+    let (true, Ok(mut elements)) = (concerned, value.array()) else { return false };
+    let mut changed = false;
+    for element in &mut elements {
+        changed |= change(element);
+    }
+    if changed {
+        *value = Raw::list(&elements);
+    }
+    changed
+}
+
+fn contents(value: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
+    each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
+}
+
+/// A block of content, in the nearest form that the revision has. An unknown kind passes.
+fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
+    let Ok(mut inner) = block.object() else { return false };
+    let Some(kind) = inner.string("type").and_then(|tag| kinds.iter().find(|kind| tag == kind.tag)) else {
+        return false;
+    };
+    if !kind.exists.contains(revision) {
+        *block = text_block(&in_words(kind.tag, &inner));
+        return true;
+    }
+    let changed = kind.shape.concerns(revision) && object(&mut inner, kind.shape, revision);
+    if changed {
+        *block = inner.into();
+    }
+    changed
+}
+
+/// What a block of a kind that the peer does not know says, in words.
+fn in_words(tag: &str, block: &Object) -> String {
+    let text = |name: &str| block.string(name).unwrap_or_default();
+    match tag {
+        "resource_link" => match (text("title"), text("name")) {
+            (title, name) if title.is_empty() => format!("[resource {name}: {}]", text("uri")),
+            (title, _) => format!("[resource {title}: {}]", text("uri")),
+        },
+        "tool_use" => {
+            format!("[tool call {}: {}]", text("name"), block.get("input").map_or("{}", Raw::as_str))
+        }
+        "tool_result" => {
+            let said = block.get("content").filter(|content| !is_empty_list(content));
+            let said = said.or_else(|| block.get("structuredContent"));
+            format!("[tool result: {}]", said.map_or("[]", Raw::as_str))
+        }
+        _ => {
+            let size = block.get("data").map_or(0, |data| data.as_str().len().saturating_sub(2) / 4 * 3);
+            format!("[{tag} {}, about {size} bytes]", text("mimeType"))
+        }
+    }
+}
+
+/// What is known of a result besides its members.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp<'a> {
+    /// The server's `Implementation` object.
+    pub identity: &'a Object,
+    /// The result depends on answers that a cache cannot know.
+    pub depends_on_answers: bool,
+    /// The listen that the result ends.
+    pub subscription: Option<&'a Raw>,
+}
+
+/// A complete result as a peer of the revision must see it.
+pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, stamp: Stamp<'_>) -> Object {
+    if !rules.self_describing_results {
+        object(&mut result, row.result, rules.revision);
+        return result;
+    }
+    if row.result.concerns(rules.revision) {
+        object(&mut result, row.result, rules.revision);
+    }
+    result.set_first("resultType", Raw::literal("\"complete\""));
+    if row.cacheable {
+        let unhinted = result.get("ttlMs").is_none() || result.get("cacheScope").is_none();
+        if unhinted || stamp.depends_on_answers {
+            hint(&mut result, CacheHint::default());
+        }
+    }
+    stamp_meta(&mut result, stamp);
+    result
+}
+
+/// An interim result as a modern peer sees it.
+pub fn interim(questions: Option<Object>, state: Option<Raw>, stamp: Stamp<'_>) -> Object {
+    let mut result = Object::new().with("resultType", "input_required");
+    if let Some(questions) = questions {
+        result.set("inputRequests", Raw::from(questions));
+    }
+    if let Some(state) = state {
+        result.set("requestState", state);
+    }
+    stamp_meta(&mut result, stamp);
+    result
+}
+
+/// Writes a cache hint.
+pub fn hint(result: &mut Object, hint: CacheHint) {
+    let ttl = u64::try_from(hint.ttl.as_millis()).unwrap_or(u64::MAX);
+    result.set("ttlMs", Raw::of(&ttl));
+    result.set("cacheScope", if hint.public { "public" } else { "private" });
+}
+
+fn stamp_meta(result: &mut Object, stamp: Stamp<'_>) {
+    let mut inner = result.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
+    inner.set(meta::SERVER_INFO, Raw::from(stamp.identity.clone()));
+    if let Some(id) = stamp.subscription {
+        inner.set(meta::SUBSCRIPTION_ID, id.clone());
+    }
+    result.set(meta::META, Raw::from(inner));
+}
+
+/// The params of a request as a server of the revision must see them.
+pub fn params(request: &Request, revision: Revision) -> Object {
+    let mut params = request.params.clone();
+    let shape = request.method.row().params;
+    if shape.concerns(revision) {
+        object(&mut params, shape, revision);
+    }
+    params
+}
+
+/// The params of a question in the form of a revision.
+pub fn question(ask: &InputRequest, rules: &Rules) -> Object {
+    let mut params = ask.params.clone();
+    let shape = ask.question.params();
+    if shape.concerns(rules.revision) {
+        object(&mut params, shape, rules.revision);
+    }
+    if ask.question == Question::Elicit && !rules.rich_choices {
+        form::simplify(&mut params);
+    }
+    params
+}
+
+/// The answer to a question that a peer saw in the form of its revision, as an answer to the question itself.
+pub fn answer(ask: &InputRequest, result: Raw, rules: &Rules) -> Raw {
+    match ask.question {
+        Question::Elicit if !rules.rich_choices => form::restore(&ask.params, result),
+        _ => result,
+    }
+}
+
+/// An answer to a question in the form of the upstream that asked. Which question it was is not kept from round to
+/// round; what an answer must have tells.
+pub fn reply(answer: &Raw, rules: &Rules) -> Raw {
+    let Ok(mut inner) = answer.object() else { return answer.clone() };
+    let answers = |question: &Question| {
+        let mut fields = question.answer().fields.iter().filter(|f| f.required.contains(rules.revision));
+        fields.all(|field| inner.get(field.name).is_some())
+    };
+    let asked = Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q));
+    match asked.is_some_and(|question| object(&mut inner, question.answer(), rules.revision)) {
+        true => inner.into(),
+        false => answer.clone(),
+    }
+}
+
+/// A map of questions as a modern peer sees it.
+pub fn questions(questions: &[(ByteString, InputRequest)], rules: &Rules) -> Object {
+    let request = |ask: &InputRequest| {
+        Raw::from(
+            Object::new().with("method", ask.question.wire()).with("params", Raw::from(question(ask, rules))),
+        )
+    };
+    questions.iter().map(|(key, ask)| (key.clone(), request(ask))).collect()
+}

@@ -1,0 +1,13 @@
+//! What the inside speaks of: requests, answers, questions, changes, and the trait of whatever answers.
+
+pub(crate) mod boxed;
+pub(crate) mod capability;
+pub(crate) mod event;
+pub(crate) mod input;
+pub(crate) mod level;
+pub(crate) mod listen;
+pub(crate) mod rejection;
+pub(crate) mod request;
+pub(crate) mod service;
+pub(crate) mod wanted;
+pub(crate) mod watchers;

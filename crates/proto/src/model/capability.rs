@@ -1,0 +1,176 @@
+//! What the two sides declare.
+
+use bytestring::ByteString;
+use spec::{Capability, Question, Revision};
+
+use crate::json::{Object, Raw};
+use crate::model::input::InputRequest;
+
+/// What a client declared: for a modern peer in this very request, for a legacy one in its handshake.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities>
+#[derive(Clone, Debug, Default)]
+pub struct ClientCapabilities {
+    sent: Object,
+    roots: bool,
+    sampling: bool,
+    sampling_tools: bool,
+    sampling_context: bool,
+    elicitation_form: bool,
+    elicitation_url: bool,
+    extensions: Object,
+}
+
+impl ClientCapabilities {
+    /// Reads what a peer of this revision declared; what the revision lacks does not count.
+    pub fn read(sent: Object, revision: Revision) -> ClientCapabilities {
+        let rules = revision.rules();
+        let part = |name: &str| sent.get(name).and_then(|raw| raw.object().ok());
+        let sampling = part("sampling");
+        let elicitation = part("elicitation").filter(|_| Question::Elicit.exists().contains(revision));
+        let has = |part: &Option<Object>, name: &str| {
+            part.as_ref().is_some_and(|p| p.get(name).is_some_and(|part| !part.is_null()))
+        };
+        // An empty object, and one from a time before there were modes, means forms.
+        let form = elicitation.as_ref().is_some_and(|_| {
+            has(&elicitation, "form") || !has(&elicitation, "url") || !rules.url_elicitation
+        });
+        ClientCapabilities {
+            roots: sent.get("roots").is_some_and(|r| r.starts_with('{')),
+            sampling: sampling.is_some(),
+            sampling_tools: rules.sampling_tools && has(&sampling, "tools"),
+            sampling_context: !rules.sampling_tools && sampling.is_some() || has(&sampling, "context"),
+            elicitation_form: form,
+            elicitation_url: rules.url_elicitation && has(&elicitation, "url"),
+            extensions: part("extensions").unwrap_or_default(),
+            sent,
+        }
+    }
+
+    /// As it was sent.
+    pub fn sent(&self) -> &Object {
+        &self.sent
+    }
+
+    /// Whether the client answers `roots/list`.
+    pub fn roots(&self) -> bool {
+        self.roots
+    }
+
+    /// Whether the client answers `sampling/createMessage`.
+    pub fn sampling(&self) -> bool {
+        self.sampling
+    }
+
+    /// Whether the client fills in forms.
+    pub fn elicitation_form(&self) -> bool {
+        self.elicitation_form
+    }
+
+    /// Whether the client opens URLs.
+    pub fn elicitation_url(&self) -> bool {
+        self.elicitation_url
+    }
+
+    /// The settings of an extension that the client declared.
+    pub fn extension(&self, id: &str) -> Option<&Raw> {
+        self.extensions.get(id)
+    }
+
+    /// What of this question the client has not declared, in the form of a `ClientCapabilities` object;
+    /// `None` where it may be asked.
+    pub fn lacks(&self, ask: &InputRequest) -> Option<Object> {
+        let missing = |name: &str, part: Option<&str>| {
+            let inner =
+                part.map_or_else(Object::new, |p| Object::new().with(p.to_owned(), Raw::literal("{}")));
+            Some(Object::new().with(name.to_owned(), Raw::from(inner)))
+        };
+        match ask.question {
+            Question::ListRoots if !self.roots => missing("roots", None),
+            Question::Sample if !self.sampling => missing("sampling", None),
+            Question::Sample
+                if !self.sampling_tools
+                    && (ask.params.get("tools").is_some() || ask.params.get("toolChoice").is_some()) =>
+            {
+                missing("sampling", Some("tools"))
+            }
+            Question::Sample
+                if !self.sampling_context
+                    && ask.params.string("includeContext").is_some_and(|context| context != "none") =>
+            {
+                missing("sampling", Some("context"))
+            }
+            Question::Elicit => {
+                let url = ask.params.string("mode").is_some_and(|mode| mode == "url");
+                match url {
+                    true if !self.elicitation_url => missing("elicitation", Some("url")),
+                    false if !self.elicitation_form => missing("elicitation", Some("form")),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a server declares.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities>
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    set: u16,
+    /// Settings of extensions, by identifier.
+    pub extensions: Object,
+}
+
+impl Capabilities {
+    /// Nothing.
+    pub fn none() -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// The same with one more.
+    #[must_use]
+    pub fn with(mut self, capability: Capability) -> Capabilities {
+        self.set |= 1 << capability as u16;
+        self
+    }
+
+    /// Whether it is declared.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.set & (1 << capability as u16) != 0
+    }
+
+    /// Reads what a server declared.
+    pub fn read(sent: &Object) -> Capabilities {
+        let mut read = Capabilities::default();
+        for capability in Capability::ALL {
+            let (name, flag) = capability.path();
+            let part = sent.get(name).and_then(|raw| raw.object().ok());
+            let declared =
+                part.is_some_and(|part| flag.is_none_or(|f| part.get(f).is_some_and(Raw::is_true)));
+            if declared {
+                read = read.with(capability);
+            }
+        }
+        read.extensions = sent.get("extensions").and_then(|raw| raw.object().ok()).unwrap_or_default();
+        read
+    }
+
+    /// As an object of the newest revision.
+    pub fn object(&self) -> Object {
+        let mut object = Object::new();
+        for capability in Capability::ALL.into_iter().filter(|c| self.has(*c)) {
+            let (name, flag) = capability.path();
+            let mut part = object.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
+            if let Some(flag) = flag {
+                part.set(ByteString::from_static(flag), Raw::literal("true"));
+            }
+            object.set(ByteString::from_static(name), Raw::from(part));
+        }
+        if !self.extensions.is_empty() {
+            object.set("extensions", Raw::from(self.extensions.clone()));
+        }
+        object
+    }
+}

@@ -1,0 +1,128 @@
+//! Which changes are wanted: a lookup whose work does not grow with the number of URIs that are watched.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytestring::ByteString;
+
+use crate::model::listen::{Change, Filter};
+
+/// URIs that are watched, and who watches each.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched<T>(BTreeMap<ByteString, T>);
+
+impl<T> Default for Watched<T> {
+    fn default() -> Watched<T> {
+        Watched(BTreeMap::new())
+    }
+}
+
+impl<T> Watched<T> {
+    /// Who watches a URI.
+    pub(crate) fn entry(&mut self, uri: &ByteString) -> &mut T
+    where
+        T: Default,
+    {
+        self.0.entry(uri.clone()).or_default()
+    }
+
+    /// Who watches a URI, to be changed; the URI goes where `over` says so.
+    pub(crate) fn leave(&mut self, uri: &ByteString, over: impl FnOnce(&mut T) -> bool) {
+        if self.0.get_mut(uri).is_some_and(over) {
+            self.0.remove(uri);
+        }
+    }
+
+    /// Who watches the URI, or one that it lies below.
+    ///
+    /// What may begin the URI stands before it in order. Each step leaves a shorter beginning to look for, so that the
+    /// work is that of as many lookups as watched URIs begin like this one.
+    pub(crate) fn of<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = &'a T> {
+        let mut rest = Some(Bound::Included(uri));
+        std::iter::from_fn(move || {
+            loop {
+                let (watched, who) = self.0.range::<str, _>((Bound::Unbounded, rest?)).next_back()?;
+                let common = common(watched, uri);
+                if common < watched.len() {
+                    // Nothing that is longer than what both have in common begins the URI.
+                    rest = Some(Bound::Included(&uri[..common]));
+                    continue;
+                }
+                rest = Some(Bound::Excluded(&uri[..common]));
+                if is_below(uri, watched) {
+                    return Some(who);
+                }
+            }
+        })
+    }
+}
+
+/// How long a beginning two texts have in common, in whole characters.
+fn common(a: &str, b: &str) -> usize {
+    let bytes = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    (0..=bytes).rev().find(|at| a.is_char_boundary(*at)).unwrap_or_default()
+}
+
+/// Whether a URI that begins with a watched one is that one, or lies below it.
+fn is_below(uri: &str, watched: &str) -> bool {
+    let rest = &uri[watched.len()..];
+    rest.is_empty() || rest.starts_with('/') || watched.ends_with('/')
+}
+
+/// What a filter wants, for many questions.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: Watched<()>,
+}
+
+impl Wanted {
+    /// What this filter wants.
+    pub fn of(filter: &Filter) -> Wanted {
+        let mut uris = Watched::default();
+        filter.uris.iter().for_each(|uri| *uris.entry(uri) = ());
+        Wanted { tools: filter.tools, prompts: filter.prompts, resources: filter.resources, uris }
+    }
+
+    /// Whether the change is wanted. An update of what lies below a watched URI counts.
+    pub fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools,
+            Change::Prompts => self.prompts,
+            Change::Resources => self.resources,
+            Change::Behind => true,
+            Change::Resource(uri) => self.uris.of(uri).next().is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the rule says, looked up one by one.
+    fn slowly(watched: &[&str], uri: &str) -> bool {
+        watched.iter().any(|watched| uri.starts_with(watched) && is_below(uri, watched))
+    }
+
+    #[test]
+    fn what_is_watched_or_lies_below_it_is_wanted_and_nothing_else() {
+        let all = [
+            "x:/", "x:/a", "x:/a/", "x:/a/b", "x:/ab", "x:/a/b/c", "x:/é", "x:/è/b", "x:/a-", "x:", "",
+            "y:/a", "x:/a/z",
+        ];
+        for chosen in 0..1u32 << all.len() {
+            let watched: Vec<&str> =
+                all.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, uri)| *uri).collect();
+            let filter =
+                Filter { uris: watched.iter().map(|uri| (*uri).into()).collect(), ..Filter::default() };
+            let wanted = Wanted::of(&filter);
+            for uri in all.iter().chain(&["x:/a/b/d", "x:/b", "x:/ê", "x:/è/b/c", "z"]) {
+                let change = Change::Resource((*uri).into());
+                assert_eq!(wanted.wants(&change), slowly(&watched, uri), "{uri} by {watched:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Requests that dateline makes on its own account.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use spec::{Method, Revision};
+
+use crate::json::{Object, Raw};
+use crate::model::capability::ClientCapabilities;
+use crate::model::event::EventSink;
+use crate::model::rejection::Rejection;
+use crate::model::request::{Answer, Peer, Principal, Request};
+use crate::model::service::Service;
+use crate::rpc::wire::Id;
+
+/// At most so many pages of one list are taken.
+const PAGES: usize = 1000;
+/// At most so many entries of one list are taken: ten times what the largest servers are known to have.
+const ENTRIES: usize = 50_000;
+/// At most so many bytes of one list are taken: a few messages of the largest size that is read.
+const WEIGHT: usize = 64 << 20;
+
+impl Peer {
+    /// Ourselves: a peer that can be asked nothing and wants no logs.
+    pub fn ours() -> Arc<Peer> {
+        Arc::new(Peer {
+            revision: Revision::LATEST_MODERN,
+            capabilities: Arc::new(ClientCapabilities::default()),
+            client: None,
+            log_level: None,
+            principal: Principal::local(),
+        })
+    }
+}
+
+impl Request {
+    /// A request of our own.
+    pub fn ours(method: Method, params: Object) -> Request {
+        Request {
+            id: Id::number(0),
+            method,
+            params,
+            answers: None,
+            peer: Peer::ours(),
+            wants_progress: false,
+            events: EventSink::discard(),
+        }
+    }
+}
+
+/// Walks a list to its end. Only the absence of a cursor ends it; one that does not advance is an error
+/// (<https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination>).
+///
+/// # Errors
+/// When a page cannot be had or is none.
+pub async fn list_all(method: Method, service: &dyn Service) -> Result<Vec<Raw>, Rejection> {
+    let mut entries = Vec::new();
+    walk(method, service, &mut entries).await?;
+    Ok(entries)
+}
+
+/// The same, page by page into `entries`: where it fails, or is dropped, what came before it stays there.
+///
+/// An empty cursor is a cursor, but many servers of older revisions end their lists with one: where it leads nowhere or
+/// back to the first page, it was the end.
+///
+/// # Errors
+/// When a page cannot be had or is none, or the list has no end.
+pub async fn walk(method: Method, service: &dyn Service, entries: &mut Vec<Raw>) -> Result<(), Rejection> {
+    let lists = method.row().lists.unwrap_or_default();
+    let wrong = |why: &str| Rejection::Internal(format!("{}: {why}", method.wire()));
+    let mut cursors: HashSet<String> = HashSet::new();
+    let mut cursor: Option<Raw> = None;
+    let (mut first, mut weight) = (0, 0);
+    for number in 0..PAGES {
+        let params =
+            cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
+        let empty = cursor.as_ref().and_then(Raw::string).is_some_and(|cursor| cursor.is_empty());
+        let page = match service.call(Request::ours(method, params)).await {
+            Err(_) if empty => return Ok(()),
+            Err(why) => return Err(why),
+            Ok(Answer::InputRequired(_)) => return Err(wrong("a list asked for input")),
+            Ok(Answer::Complete(page)) => page,
+        };
+        let shown = match page.get(lists).filter(|shown| !shown.is_null()) {
+            None => return Err(wrong("the answer has no list")),
+            Some(shown) => shown.array().map_err(|e| wrong(&e.to_string()))?,
+        };
+        if number == 0 {
+            first = shown.len();
+        } else if empty && shown[..] == entries[..first] {
+            return Ok(());
+        }
+        weight += shown.iter().map(|entry| entry.as_str().len()).sum::<usize>();
+        if entries.len() + shown.len() > ENTRIES || weight > WEIGHT {
+            return Err(wrong(&format!(
+                "the list has more than {ENTRIES} entries or {} MiB, and what comes after them is not read",
+                WEIGHT >> 20
+            )));
+        }
+        entries.extend(shown);
+        let Some(next) = page.get("nextCursor").filter(|cursor| !cursor.is_null()) else { return Ok(()) };
+        if !cursors.insert(next.as_str().to_owned()) {
+            // An empty one that leads to itself is no way on.
+            return if empty { Ok(()) } else { Err(wrong("the cursor does not advance")) };
+        }
+        cursor = Some(next.clone());
+    }
+    Err(wrong("the list has too many pages"))
+}
