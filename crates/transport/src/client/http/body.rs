@@ -1,47 +1,48 @@
-//! What a response over HTTP holds: one message or a stream of them.
+//! Reads the messages in the body of an HTTP response: one JSON message, or a stream of events.
 
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use http::{HeaderMap, StatusCode, header};
-use proto::{Glance, Heard, hear, wire};
+use proto::{Heard, hear, wire};
 
+use crate::client::pipe::too_long;
 use crate::sse;
 
-/// The shortest pause before a stream is opened again: a server that says `retry: 0` is not asked on and on.
-const SHORTEST: Duration = Duration::from_millis(100);
-/// The longest one, whatever a server says.
-const LONGEST: Duration = Duration::from_secs(60);
-/// How long a stream that broke off waits before it is gone on with, where the server does not say.
-const REOPEN: Duration = Duration::from_secs(1);
-/// How much of a body is kept to show what it is.
+/// The shortest pause before an event stream is opened again, so that a server with `retry: 0` is not flooded.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before an event stream is opened again, whatever the server asks for.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The pause before an event stream is opened again where the server sends no `retry`.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
+/// How many bytes of a body are kept to say in an error how it begins.
 const SHOWN: usize = 160;
 
-/// How far a response was read.
+/// What was read so far of one response, or of an event stream that is continued in several responses.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// The last event's id, where events have ids.
-    pub(super) last: Option<String>,
-    /// After which time the server wants its client back.
+pub(super) struct ReadState {
+    /// The id of the last event that has one.
+    pub(super) last_event_id: Option<String>,
+    /// How long the client should wait before it opens the stream again, as the server asks for.
     retry: Option<Duration>,
     /// How the body begins.
-    first: Vec<u8>,
-    /// Why something in it could not be read.
-    pub(super) broken: Option<String>,
-    /// Something came that is a message.
-    pub(super) messages: bool,
+    beginning: Vec<u8>,
+    /// Why a message could not be read.
+    pub(super) unreadable: Option<String>,
+    /// Whether a message was read.
+    pub(super) has_messages: bool,
 }
 
-impl Seen {
-    /// How long to wait before a stream is opened again that was opened so often in vain.
-    pub(super) fn pause(&self, vain: u32) -> Duration {
-        let first = self.retry.unwrap_or(REOPEN).clamp(SHORTEST, LONGEST);
-        first.saturating_mul(1 << vain.min(16)).min(LONGEST)
+impl ReadState {
+    /// How long to wait before the stream is opened again. It doubles with each of the attempts that brought nothing.
+    pub(super) fn pause(&self, failures: u32) -> Duration {
+        let first = self.retry.unwrap_or(DEFAULT_PAUSE).clamp(MIN_PAUSE, MAX_PAUSE);
+        first.saturating_mul(1 << failures.min(16)).min(MAX_PAUSE)
     }
 }
 
-/// Whether a body is a stream of events. Media types have no case, and may have parameters.
-pub(super) fn is_events(headers: &HeaderMap) -> bool {
+/// Whether a body is an event stream. The case of a media type does not count, and it may have parameters.
+pub(in crate::client) fn is_events(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|kind| kind == "text/event-stream")
 }
 
@@ -50,10 +51,10 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
-/// What an answer is, in words: its status, its media type, and how it begins.
-pub(super) fn described(status: StatusCode, headers: &HeaderMap, seen: &Seen) -> String {
+/// Describes a response for an error: its status, its media type, and how its body begins.
+pub(super) fn describe(status: StatusCode, headers: &HeaderMap, state: &ReadState) -> String {
     let kind = media_type(headers).map(|kind| format!(", {}", kind.escape_debug())).unwrap_or_default();
-    let begins = String::from_utf8_lossy(&seen.first);
+    let begins = String::from_utf8_lossy(&state.beginning);
     let begins = match begins.trim() {
         "" => ", with nothing in it".to_owned(),
         text => format!(", and begins with \"{}\"", text.escape_debug()),
@@ -61,45 +62,50 @@ pub(super) fn described(status: StatusCode, headers: &HeaderMap, seen: &Seen) ->
     format!("its answer is {status}{kind}{begins}")
 }
 
-/// Reads what is in a response's body until there is no more, or no more is wanted.
-pub(super) async fn messages<F: Future<Output = bool>>(
+/// Reads the messages in the body of a response until its end, or until `receive` wants no more.
+///
+/// # Errors
+/// In words, when the body breaks off or is over the limit.
+pub(super) async fn read_messages<F: Future<Output = bool>>(
     response: reqwest::Response,
     limits: wire::Limits,
-    seen: &mut Seen,
-    mut on: impl FnMut(Heard) -> F,
+    state: &mut ReadState,
+    mut receive: impl FnMut(Heard) -> F,
 ) -> Result<(), String> {
     let named = media_type(response.headers());
     let mut events = is_events(response.headers());
     let mut reader = sse::Reader::new(limits.message);
     let mut whole = Vec::new();
     let mut body = response.bytes_stream();
-    let too_long = || format!("it is over the limit of {} bytes", limits.message);
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|e| format!("the server's answer broke off: {}", cause(&e)))?;
-        if seen.first.is_empty() {
+        if state.beginning.is_empty() {
             events |= named.is_none() && looks_like_events(&chunk);
         }
-        let room = SHOWN.saturating_sub(seen.first.len()).min(chunk.len());
-        seen.first.extend_from_slice(&chunk[..room]);
+        let room = SHOWN.saturating_sub(state.beginning.len()).min(chunk.len());
+        state.beginning.extend_from_slice(&chunk[..room]);
         if !events {
             whole.extend_from_slice(&chunk);
             if whole.len() > limits.message {
-                return Err(format!("the server's answer cannot be read: {}", too_long()));
+                let limit = limits.message;
+                return Err(format!(
+                    "the server's answer cannot be read: it is over the limit of {limit} bytes"
+                ));
             }
             continue;
         }
         let read = reader.feed(&chunk);
-        seen.retry = reader.retry().or(seen.retry);
+        state.retry = reader.retry().or(state.retry);
         for event in read {
             let heard = match event {
-                sse::Read::TooLong(glance) => vec![over(&glance, too_long())],
+                sse::Read::TooLong(glance) => vec![too_long(&glance, &limits)],
                 sse::Read::Event(event) => {
-                    seen.last = event.id.or(seen.last.take());
+                    state.last_event_id = event.id.or(state.last_event_id.take());
                     hear(event.data, &limits)
                 }
             };
             for heard in heard {
-                if !note(seen, heard, &mut on).await {
+                if !note(state, heard, &mut receive).await {
                     return Ok(());
                 }
             }
@@ -107,7 +113,7 @@ pub(super) async fn messages<F: Future<Output = bool>>(
     }
     if !events {
         for heard in hear(whole.into(), &limits) {
-            if !note(seen, heard, &mut on).await {
+            if !note(state, heard, &mut receive).await {
                 return Ok(());
             }
         }
@@ -115,22 +121,18 @@ pub(super) async fn messages<F: Future<Output = bool>>(
     Ok(())
 }
 
-/// Hands on what was read, and notes what could not be.
+/// Gives what was read to `receive`, and notes it.
 async fn note<F: Future<Output = bool>>(
-    seen: &mut Seen,
+    state: &mut ReadState,
     heard: Heard,
-    on: &mut impl FnMut(Heard) -> F,
+    receive: &mut impl FnMut(Heard) -> F,
 ) -> bool {
     match &heard {
-        Heard::Message(_) => seen.messages = true,
-        Heard::Broken { why, .. } => seen.broken = Some(why.clone()),
+        Heard::Message(_) => state.has_messages = true,
+        Heard::Broken { why, .. } => state.unreadable = Some(why.clone()),
         Heard::Rubbish => {}
     }
-    on(heard).await
-}
-
-pub(super) fn over(glance: &Glance, why: String) -> Heard {
-    Heard::Broken { answers: glance.answers(), why }
+    receive(heard).await
 }
 
 fn looks_like_events(chunk: &[u8]) -> bool {
@@ -138,8 +140,8 @@ fn looks_like_events(chunk: &[u8]) -> bool {
     [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].iter().any(|field| text.starts_with(field))
 }
 
-/// The innermost cause says what went wrong; the outermost error only that something did.
-pub(super) fn cause(error: &dyn std::error::Error) -> String {
+/// The innermost cause of an error, which says what went wrong.
+pub(in crate::client) fn cause(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(next) = inner.source() {
         inner = next;
@@ -152,8 +154,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_that_ends_in_vain_is_opened_again_more_and_more_slowly() {
-        let after = |retry: Option<u64>| Seen { retry: retry.map(Duration::from_millis), ..Seen::default() };
+    fn a_stream_that_brings_nothing_is_opened_again_more_and_more_slowly() {
+        let after = |retry: Option<u64>| ReadState {
+            retry: retry.map(Duration::from_millis),
+            ..ReadState::default()
+        };
         for (retry, vain, due) in [
             (None, 0, 1_000),
             (None, 2, 4_000),

@@ -1,4 +1,4 @@
-//! Child processes: started in a group of their own, ended in the order of the specification.
+//! Child processes. Each is started in a process group of its own, and ended in the way that the specification names.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#shutdown>
 
@@ -13,65 +13,67 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::guard::Watched;
-use super::{Settings, Stderr};
+use super::guard::GuardedGroup;
 use crate::TransportError;
+use crate::client::settings::{Settings, Stderr};
 use crate::line::{Line, Lines};
 
-/// How long a process may take to end by itself once its input is closed, and again once it was asked to by a
-/// signal. Together they stay under the second that impatient launchers give ourselves.
+/// How long a process may take to end after its standard input is closed, and again after SIGTERM. Both together are
+/// less than the second after which impatient launchers kill dateline itself.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// How many lines of a process's stderr are kept to explain its end.
-const LAST_WORDS: usize = 8;
-/// How long a line of stderr may be.
+/// How many of the last lines on standard error are kept to explain the end of a process.
+const LAST_LINES: usize = 8;
+/// How many bytes a line on standard error may have; longer ones are skipped.
 const STDERR_LINE: usize = 64 * 1024;
 
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
-/// A program to be started.
+/// A program that is a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// What it is called in logs.
+    /// Its name in logs and errors.
     pub name: String,
-    /// The program, by path or as found in `PATH`.
+    /// The command: a path, or a name that is looked up in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the command.
     pub args: Vec<String>,
-    /// What is added to its environment.
+    /// Variables that are added to the environment. Of its own environment the client gives a program only what most
+    /// programs need, such as `PATH` and `HOME`.
     pub env: HashMap<String, String>,
-    /// Where it runs.
+    /// The working directory. Default: that of this process.
     pub cwd: Option<PathBuf>,
 }
 
-/// What of our own environment a program gets: what programs need to run at all. Anything else it is given on
-/// purpose, by [`Program::env`].
-const PASSED: &[&str] =
+/// The variables of the client's own environment that a program gets: those that programs need to run at all. The others
+/// may hold secrets.
+const INHERITED: &[&str] =
     &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
-/// The streams of a process that runs.
+/// The standard streams of a process over which messages go.
 pub(super) struct Streams {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
 }
 
-/// Looks after a process until it has ended.
-pub(super) struct Keeper {
+/// A process that was started. Clones are handles to the same process.
+#[derive(Clone)]
+pub(in crate::client) struct Process {
     pid: Option<u32>,
     ended: CancellationToken,
-    last_words: LastWords,
+    log: Log,
 }
 
-/// How a process ended, where it did so by itself, and what it said before.
-type LastWords = Arc<Mutex<(Option<ExitStatus>, VecDeque<String>)>>;
+/// How a process ended, where it ended by itself, and the last lines that it wrote to standard error.
+type Log = Arc<Mutex<(Option<ExitStatus>, VecDeque<String>)>>;
 
-impl Keeper {
-    pub(super) fn pid(&self) -> Option<u32> {
+impl Process {
+    pub(in crate::client) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
     /// Waits until the process has ended.
-    pub(super) async fn ended(&self) {
+    pub(in crate::client) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
@@ -80,32 +82,22 @@ impl Keeper {
         self.ended.clone()
     }
 
-    /// What the process said last on stderr, as the end of a sentence.
-    pub(super) fn last_words(&self) -> String {
-        last_words(&self.last_words)
+    /// How the process ended, with its last lines on standard error, as the end of a sentence.
+    pub(super) fn end_in_words(&self) -> String {
+        let status = self.log.lock().unwrap_or_else(PoisonError::into_inner).0;
+        let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
+        format!("{status}{}", self.stderr_in_words())
     }
 
-    /// What the process said on stderr so far, as the end of a sentence about something else than its end.
-    pub(super) fn said(&self) -> String {
-        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        spoken(&words.1)
-    }
-}
-
-fn spoken(lines: &VecDeque<String>) -> String {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    if lines.is_empty() {
-        String::new()
-    } else {
+    /// The last lines on standard error, as the end of a sentence; empty where there are none.
+    pub(super) fn stderr_in_words(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<&str> = log.1.iter().map(String::as_str).collect();
+        if lines.is_empty() {
+            return String::new();
+        }
         format!("; its last words on stderr: {}", lines.join(" | "))
     }
-}
-
-fn last_words(words: &LastWords) -> String {
-    let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-    let (status, lines) = &*words;
-    let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-    format!("{status}{}", spoken(lines))
 }
 
 /// Starts a program. Cancelling `stop` ends it.
@@ -113,11 +105,11 @@ pub(super) fn start(
     program: &Program,
     stop: &CancellationToken,
     settings: &Settings,
-) -> Result<(Streams, Keeper), TransportError> {
+) -> Result<(Streams, Process), TransportError> {
     let failed = |source| TransportError::Start { program: program.command.clone(), source };
     let mut wrapped = CommandWrap::with_new(&program.command, |command| {
         command.args(&program.args).env_clear();
-        command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(&program.env);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = &program.cwd {
@@ -130,33 +122,26 @@ pub(super) fn start(
     let stdin = child.stdin().take().ok_or_else(missing)?;
     let stdout = child.stdout().take().ok_or_else(missing)?;
     let stderr = child.stderr().take().ok_or_else(missing)?;
-    let keeper =
-        Keeper { pid: child.id(), ended: CancellationToken::new(), last_words: LastWords::default() };
-    let watched = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
-    let hearing = tokio::spawn(hear(
-        stderr,
-        program.name.clone(),
-        Arc::clone(&keeper.last_words),
-        settings.stderr.clone(),
-    ));
-    let words = Arc::clone(&keeper.last_words);
-    tokio::spawn(keep(child, stop.clone(), keeper.ended.clone(), watched, words, hearing));
-    Ok((Streams { stdin, stdout }, keeper))
+    let process = Process { pid: child.id(), ended: CancellationToken::new(), log: Log::default() };
+    let guarded = child.id().and_then(|group| settings.guard.as_ref().map(|guard| guard.watch(group)));
+    let reader = read_stderr(stderr, program.name.clone(), Arc::clone(&process.log), settings.stderr.clone());
+    let reader = tokio::spawn(reader);
+    tokio::spawn(supervise(child, stop.clone(), process.clone(), guarded, reader));
+    Ok((Streams { stdin, stdout }, process))
 }
 
-/// Waits for the end of a process, or brings it about. Whatever it started in its group ends with it.
-async fn keep(
+/// Waits for the end of a process, or ends it when `stop` is cancelled. What it started in its group ends with it.
+async fn supervise(
     mut child: Box<dyn ChildWrapper>,
     stop: CancellationToken,
-    ended: CancellationToken,
-    watched: Option<Watched>,
-    words: LastWords,
-    hearing: JoinHandle<()>,
+    process: Process,
+    guarded: Option<GuardedGroup>,
+    reader: JoinHandle<()>,
 ) {
-    let note = |status| words.lock().unwrap_or_else(PoisonError::into_inner).0 = status;
+    let note = |status| process.log.lock().unwrap_or_else(PoisonError::into_inner).0 = status;
     tokio::select! {
         status = child.inner_mut().wait() => note(status.ok()),
-        // Whoever cancels also closes the input.
+        // The task that writes to standard input closes it at the same time.
         () = stop.cancelled() => {
             match tokio::time::timeout(PATIENCE, child.inner_mut().wait()).await {
                 Ok(status) => note(status.ok()),
@@ -169,28 +154,32 @@ async fn keep(
     }
     let _ = child.signal(SIGKILL);
     let _ = child.wait().await;
-    drop(watched);
-    // What it said last is read before its end is told. Something outside its group may keep its stderr open.
-    let _ = tokio::time::timeout(PATIENCE, hearing).await;
-    ended.cancel();
+    drop(guarded);
+    // The last lines on standard error are read before anybody hears of the end. A process outside the group may keep
+    // standard error open.
+    let _ = tokio::time::timeout(PATIENCE, reader).await;
+    process.ended.cancel();
 }
 
-/// Logs what a process says on stderr, and keeps the last of it.
-async fn hear(stderr: ChildStderr, name: String, last_words: LastWords, told: Option<Stderr>) {
+/// How many characters of a line on standard error are kept: enough to understand it.
+const LINE_SHOWN: usize = 500;
+
+/// Reads the lines that a process writes to standard error, and keeps the last ones.
+async fn read_stderr(stderr: ChildStderr, name: String, log: Log, receiver: Option<Stderr>) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     while let Ok(Some(line)) = lines.next().await {
         let Line::Message(line) = line else { continue };
-        // A terminal must not be steered by what a server says.
-        let text: String =
-            String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(500).collect();
-        match &told {
-            Some(Stderr(told)) => told(&text),
+        // Control characters could change what a terminal shows or does.
+        let text = String::from_utf8_lossy(&line);
+        let text: String = text.chars().filter(|c| !c.is_control()).take(LINE_SHOWN).collect();
+        match &receiver {
+            Some(Stderr(receive)) => receive(&text),
             None => tracing::info!(server = name, "{text}"),
         }
-        let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.1.len() == LAST_WORDS {
-            words.1.pop_front();
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.1.len() == LAST_LINES {
+            log.1.pop_front();
         }
-        words.1.push_back(text);
+        log.1.push_back(text);
     }
 }
