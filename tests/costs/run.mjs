@@ -66,11 +66,16 @@ const add = { name: 'add', arguments: { a: 40, b: 2 } };
 const sum = (result) => assert.equal(result.content?.[0]?.text, '{"sum":42}');
 const listed = (result) => assert.ok(result.tools?.length > 5);
 
+const running = new Set();
+process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+
 /** The program under callgrind, and its children as they are. */
 function start(args, out) {
   const options = ['--tool=callgrind', '--trace-children=no', `--callgrind-out-file=${out}`, `--log-file=${out}.log`, dateline];
   const env = { ...process.env, DATELINE_LOG: 'info' };
-  return spawn('valgrind', [...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn('valgrind', [...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  running.add(child);
+  return child.once('exit', () => running.delete(child));
 }
 
 /** Calls over standard streams, one after the other. */
