@@ -311,7 +311,7 @@ impl Connection {
         }
     }
 
-    /// Fails a call that is not parked any more or not yet; on a parked call the failure waits for the client.
+    /// Fails a call. Where the call is parked, the failure waits for its client.
     pub(super) fn fail(&self, key: CallKey, why: Rejection) {
         self.state().calls.answer(key, Err(why));
     }
