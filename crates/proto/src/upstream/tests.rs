@@ -1,4 +1,4 @@
-//! Each transcript in `transcripts/` is one way in which a call can go. It is run against the edge towards servers of
+//! Each transcript in `tests/transcripts/` is one way in which a call can go. It is run against the edge towards servers of
 //! every revision of its era. A line is a direction and a message:
 //!
 //! - `->` the edge sends this message to the server, `<-` the server sends it to the edge;
@@ -162,25 +162,25 @@ fn run(era: Era, transcript: &str) {
 
 #[test]
 fn a_call_is_asked_twice() {
-    run(Era::Legacy, include_str!("transcripts/legacy_asks_twice.txt"));
-    run(Era::Modern, include_str!("transcripts/modern_asks_twice.txt"));
+    run(Era::Legacy, include_str!("../../tests/transcripts/legacy_asks_twice.txt"));
+    run(Era::Modern, include_str!("../../tests/transcripts/modern_asks_twice.txt"));
 }
 
 #[test]
 fn a_call_that_is_parked_is_asked_more_in_the_next_round() {
-    run(Era::Legacy, include_str!("transcripts/legacy_asks_while_parked.txt"));
+    run(Era::Legacy, include_str!("../../tests/transcripts/legacy_asks_while_parked.txt"));
 }
 
 #[test]
 fn a_call_that_is_parked_is_answered() {
-    run(Era::Legacy, include_str!("transcripts/legacy_answers_while_parked.txt"));
-    run(Era::Modern, include_str!("transcripts/modern_ends_with_its_question.txt"));
+    run(Era::Legacy, include_str!("../../tests/transcripts/legacy_answers_while_parked.txt"));
+    run(Era::Modern, include_str!("../../tests/transcripts/modern_ends_with_its_question.txt"));
 }
 
 #[test]
 fn a_call_is_cancelled() {
-    run(Era::Legacy, include_str!("transcripts/legacy_cancelled_while_parked.txt"));
-    run(Era::Modern, include_str!("transcripts/modern_cancelled.txt"));
+    run(Era::Legacy, include_str!("../../tests/transcripts/legacy_cancelled_while_parked.txt"));
+    run(Era::Modern, include_str!("../../tests/transcripts/modern_cancelled.txt"));
 }
 
 /// The kind of the question decides the form of its answer, also where the answer lacks a member that it must have.
