@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dateline::CancellationToken;
 use notify::Watcher as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::admin::SETTLES;
-
+/// How long a change of a file settles before it is read: an editor may write a file in several steps.
+const SETTLES: Duration = Duration::from_millis(200);
 /// What a folder of Kubernetes renames to put new files in the place of all old ones.
 const ALL_AT_ONCE: &str = "..data";
 /// How many links are followed to the file; the system itself stops at as many.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway::{ServerOptions, Target};
 use serde_json::{Value, json};
 
-use crate::admin;
+use crate::admin::client;
 use crate::args::{Add, Admin, Configured, Import, Remove};
 use crate::config::{self, Entry};
 use crate::exit::Failure;
@@ -273,17 +273,17 @@ async fn served(admin: &Admin, path: &Path, name: &str, added: bool) -> String {
         if asked > 0 {
             tokio::time::sleep(ASKED.1).await;
         }
-        let Ok(status) = admin::running(admin).await else {
+        let Ok(status) = client::status(admin).await else {
             return match added {
                 true => "no dateline is running: `dateline serve` starts one".to_owned(),
                 false => "no dateline is running".to_owned(),
             };
         };
-        other = match status["config"].as_str().map(Path::new) {
+        other = match status.config.as_deref() {
             Some(theirs) if real(theirs) == real(path) => None,
             theirs => Some(theirs.map_or("another one".to_owned(), |theirs| theirs.display().to_string())),
         };
-        let has = status["servers"].as_array().into_iter().flatten().any(|server| server["name"] == name);
+        let has = status.servers.iter().any(|server| server.name == name);
         if other.is_some() {
             break;
         }

@@ -4,6 +4,7 @@ mod admin;
 mod args;
 mod changes;
 mod client;
+mod commands;
 mod config;
 mod configure;
 mod exit;
@@ -13,7 +14,6 @@ mod revisions;
 mod serve;
 mod socket;
 mod terminal;
-mod token;
 mod words;
 
 use std::io::IsTerminal as _;
@@ -99,9 +99,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::List(args) => client::list(args, cli.json).await,
             Command::Call(args) => client::call(args, cli.json).await,
             Command::Demo(args) => serve::demo(args).await,
-            Command::Status(args) => admin::show_status(args, cli.json).await,
-            Command::Logs(args) => admin::show_logs(args, cli.json).await,
-            Command::Restart(args) => admin::restart(args, cli.json).await,
+            Command::Status(args) => commands::status::run(args, cli.json).await,
+            Command::Logs(args) => commands::logs::run(args, cli.json).await,
+            Command::Restart(args) => commands::restart::run(args, cli.json).await,
             Command::CheckConfig { file } => configure::check(file, cli.json),
             Command::Import(args) => configure::import(args, cli.json).await,
             Command::Add(args) => configure::add(args).await,

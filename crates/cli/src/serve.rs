@@ -10,7 +10,8 @@ use gateway::{Gateway, Options, ServerOptions, Target};
 use proto::Service;
 use transport::client::{Guard, Settings};
 
-use crate::admin;
+use crate::admin::server as admin;
+use crate::admin::token::Tokens;
 use crate::args::{Configured, Demo, EraArg, Listen, Serve, StdioArgs};
 use crate::changes::Changes;
 use crate::config::{self, Config};
@@ -19,7 +20,6 @@ use crate::keys::Keyring;
 use crate::readers;
 use crate::socket::Socket;
 use crate::terminal::say;
-use crate::token::Token;
 use crate::words;
 
 /// `dateline serve`.
@@ -27,7 +27,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = config::load(&args.configured)?;
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
-    let token = Token::open(args.admin_token_file, &shutdown)?;
+    let token = Tokens::open(args.admin_token_file, &shutdown)?;
     if args.admin_http && token.is_none() {
         for_this_machine_alone(&args.listen)?;
     }

@@ -9,9 +9,9 @@ use futures_util::stream::{self, StreamExt as _};
 use proto::{BoxStream, Change, Filter, Listening, Peer, Rejection};
 use spec::{Capability, Era};
 
-use crate::Gateway;
-use crate::pauses::Pauses;
+use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::upstream::backoff::Backoff;
 
 /// How long a server is waited for to watch resources. A listen is acknowledged without it then.
 const WATCHING: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ fn resuming(
 ) -> BoxStream<Change> {
     let state = (upstream, wanted, peer, first);
     Box::pin(stream::unfold(state, |(upstream, wanted, peer, mut changes)| async move {
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::default();
         loop {
             if let Some(change) = changes.next().await {
                 return Some((change, (upstream, wanted, peer, changes)));
@@ -100,7 +100,7 @@ fn resuming(
             upstream.back().await;
             match watch(&upstream, &wanted, &peer).await {
                 Ok(listening) => changes = listening.changes,
-                Err(_) => tokio::time::sleep(pauses.next()).await,
+                Err(_) => tokio::time::sleep(backoff.next()).await,
             }
         }
     }))

@@ -13,12 +13,12 @@ use seal::purpose;
 use serde::{Deserialize, Serialize};
 use spec::Method;
 
-use crate::Gateway;
-use crate::catalog::Route;
-use crate::lists::LISTS;
-use crate::pool::Lease;
-use crate::status::State;
+use crate::catalog::{Catalog, NamedEntries, Route};
+use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::upstream::connection::Lease;
+use crate::upstream::list::LISTS;
+use crate::upstream::state::State;
 
 /// How long a request state can be used.
 const STATE_TTL: Duration = Duration::from_secs(3600);
@@ -28,9 +28,9 @@ const PAGE: usize = 250;
 
 /// What a request state holds: whose question it is, on which connection, and that server's own state, to the byte.
 #[derive(Serialize, Deserialize)]
-struct Held {
+struct HeldState {
     upstream: String,
-    instance: u64,
+    connection: u64,
     state: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Gateway {
     /// The server whose question a request answers.
     fn held_by(&self, request: &Request) -> Option<Arc<Upstream>> {
         let sealed = request.answers.as_ref()?.state.as_ref()?.string()?;
-        let held: Held = self.0.sealer.open(&purpose(request), &request.peer.principal, &sealed).ok()?;
+        let held: HeldState = self.0.sealer.open(&purpose(request), &request.peer.principal, &sealed).ok()?;
         self.upstreams().iter().find(|upstream| upstream.options.name == held.upstream).map(Arc::clone)
     }
 
@@ -140,7 +140,7 @@ impl Gateway {
     fn named(
         &self,
         params: &Object,
-        of: impl Fn(&crate::catalog::Catalog) -> &crate::catalog::Named,
+        of: impl Fn(&Catalog) -> &NamedEntries,
         what: &str,
     ) -> Result<Route, Rejection> {
         let name = text(params, "name")?;
@@ -274,22 +274,22 @@ impl Gateway {
             Some(answers @ InputResponses { state: Some(_), .. }) => {
                 let held = self.open(upstream, answers, &bound, &principal)?;
                 // A held call goes on where it is; anything else may go on anywhere.
-                match upstream.instance(held.instance) {
+                match upstream.connection(held.connection) {
                     Some(lease) => lease,
                     None => upstream.lease().await?,
                 }
             }
             _ => upstream.lease().await?,
         };
-        let Lease(instance) = &lease;
+        let Lease(connection) = &lease;
         let method = request.method;
         let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
-        let answer = instance.service.call(request).await?;
+        let answer = connection.service.call(request).await?;
         match self.let_in(upstream, method, named, answer)? {
             Answer::InputRequired(InputRequired { questions, state }) => {
-                let held = Held {
+                let held = HeldState {
                     upstream: upstream.options.name.clone(),
-                    instance: instance.id,
+                    connection: connection.id,
                     state: state.map(|raw| raw.as_str().to_owned()),
                 };
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
@@ -311,11 +311,11 @@ impl Gateway {
         answers: &mut InputResponses,
         bound: &str,
         principal: &Principal,
-    ) -> Result<Held, Rejection> {
+    ) -> Result<HeldState, Rejection> {
         let wrong =
             || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
         let sealed = answers.state.as_ref().and_then(Raw::string).ok_or_else(wrong)?;
-        let held: Held = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
+        let held: HeldState = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
         if held.upstream != upstream.options.name {
             return Err(wrong());
         }
@@ -374,7 +374,7 @@ impl Service for Gateway {
         let (bound, principal) = (purpose(&request), request.peer.principal.clone());
         let Some(answers) = &mut request.answers else { return };
         if let Ok(held) = self.open(&upstream, answers, &bound, &principal)
-            && let Some(lease) = upstream.instance(held.instance)
+            && let Some(lease) = upstream.connection(held.connection)
         {
             lease.0.service.abandon(request);
         }

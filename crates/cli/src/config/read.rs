@@ -351,7 +351,7 @@ impl Reader<'_> {
                 at,
                 format!(
                     "is {name:?}; a name is 1 to {} characters out of A-Z a-z 0-9 _ - .",
-                    gateway::LONGEST_NAME
+                    gateway::MAX_NAME_LENGTH
                 ),
             ));
         }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use dateline::CancellationToken;
-use serde_json::json;
+use gateway::admin::Refused;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -22,26 +22,26 @@ use crate::terminal::say;
 const SHORTEST: usize = 16;
 
 /// The digest of a token: of one length, whatever the token's is.
-type Known = [u8; 32];
+type TokenDigest = [u8; 32];
 
 /// A file of tokens, as it was last read.
-pub(crate) struct Token {
+pub(crate) struct Tokens {
     path: PathBuf,
-    known: RwLock<Vec<Known>>,
+    known: RwLock<Vec<TokenDigest>>,
 }
 
-impl Token {
+impl Tokens {
     /// The tokens of a file, which is read again as it changes.
     pub(crate) fn open(
         file: Option<PathBuf>,
         shutdown: &CancellationToken,
-    ) -> Result<Option<Arc<Token>>, Failure> {
+    ) -> Result<Option<Arc<Tokens>>, Failure> {
         let Some(path) = file else { return Ok(None) };
         let known = read(&path).map_err(Failure::Usage)?;
         if let Some(warning) = readers::of(&path) {
             say(&format!("dateline: warning: {warning}"));
         }
-        let token = Arc::new(Token { path, known: RwLock::new(known) });
+        let token = Arc::new(Tokens { path, known: RwLock::new(known) });
         tokio::spawn(reload(Arc::clone(&token), shutdown.clone()));
         Ok(Some(token))
     }
@@ -60,13 +60,18 @@ impl Token {
 }
 
 /// Lets those in who have a token.
-pub(crate) async fn ask(State(token): State<Arc<Token>>, request: Request<Body>, next: Next) -> Response {
+pub(crate) async fn require(
+    State(token): State<Arc<Tokens>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
     if token.admits(request.headers()) {
         return next.run(request).await;
     }
     let why = "the admin API needs the header Authorization: Bearer TOKEN, with a token of the file that \
                --admin-token-file names";
-    let mut response = Response::new(Body::from(json!({ "error": why }).to_string()));
+    let body = serde_json::to_string(&Refused { error: why.to_owned() }).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -74,12 +79,12 @@ pub(crate) async fn ask(State(token): State<Arc<Token>>, request: Request<Body>,
     response
 }
 
-fn digest(token: &str) -> Known {
+fn digest(token: &str) -> TokenDigest {
     Sha256::digest(token).into()
 }
 
 /// A file that is wrong changes nothing.
-async fn reload(token: Arc<Token>, shutdown: CancellationToken) {
+async fn reload(token: Arc<Tokens>, shutdown: CancellationToken) {
     let Some(mut changes) = Changes::of(&token.path, "the admin token file") else { return };
     while changes.next(&shutdown).await {
         match read(&token.path) {
@@ -89,7 +94,7 @@ async fn reload(token: Arc<Token>, shutdown: CancellationToken) {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<Known>, String> {
+fn read(path: &Path) -> Result<Vec<TokenDigest>, String> {
     let shown = path.display();
     let make = format!("dateline key > {shown} && chmod 600 {shown}");
     let text = std::fs::read_to_string(path)

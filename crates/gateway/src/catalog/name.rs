@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::known::Given;
+use crate::catalog::given_names::GivenNames;
 use crate::options::{Names, Prefix};
 
 /// Models refuse longer names.
-pub const LONGEST: usize = 64;
+pub const MAX_NAME_LENGTH: usize = 64;
 /// How many hexadecimal digits tell names apart that would be the same: of 10,000 names two have the same by chance
 /// in one catalog of twenty, and those get others.
 const DIGITS: usize = 6;
@@ -29,7 +29,7 @@ pub(crate) struct Candidate<'a> {
 
 /// How names are made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules<'a> {
+pub(crate) struct NamingRules<'a> {
     pub(crate) prefix: Prefix,
     pub(crate) names: Names,
     /// All servers that are configured, whether they are there or not.
@@ -41,8 +41,12 @@ pub(crate) struct Rules<'a> {
 /// `given` are the names that were given before, and all that servers are known to have: the names of a server that is
 /// not there collide all the same, so that a server that comes or goes does not rename the tools of another. The work is
 /// proportional to the names, whatever they are.
-pub(crate) fn exposed(candidates: &[Candidate<'_>], given: &Given, rules: Rules<'_>) -> Vec<Option<String>> {
-    let mut naming = Naming::new(candidates, given, rules);
+pub(crate) fn exposed(
+    candidates: &[Candidate<'_>],
+    given: &GivenNames,
+    rules: NamingRules<'_>,
+) -> Vec<Option<String>> {
+    let mut naming = NameAllocator::new(candidates, given, rules);
     let mut names: Vec<Option<String>> = vec![None; candidates.len()];
     let mut seen = HashSet::new();
     // A server that has a name twice means one thing.
@@ -76,8 +80,8 @@ pub(crate) fn exposed(candidates: &[Candidate<'_>], given: &Given, rules: Rules<
     names
 }
 
-struct Naming<'a> {
-    rules: Rules<'a>,
+struct NameAllocator<'a> {
+    rules: NamingRules<'a>,
     taken: HashSet<String>,
     /// How many servers have a name.
     shared: HashMap<&'a str, usize>,
@@ -85,8 +89,8 @@ struct Naming<'a> {
     prefixes: HashMap<String, &'a str>,
 }
 
-impl<'a> Naming<'a> {
-    fn new(candidates: &[Candidate<'a>], given: &'a Given, rules: Rules<'a>) -> Naming<'a> {
+impl<'a> NameAllocator<'a> {
+    fn new(candidates: &[Candidate<'a>], given: &'a GivenNames, rules: NamingRules<'a>) -> NameAllocator<'a> {
         let mut owners: HashMap<&str, HashSet<&str>> = HashMap::new();
         for c in candidates {
             owners.entry(c.wanted.unwrap_or(c.own)).or_default().insert(c.server);
@@ -104,7 +108,7 @@ impl<'a> Naming<'a> {
             prefixes.entry(legal(server, rules.names).0).or_insert(*server);
         }
         let shared = owners.into_iter().map(|(name, servers)| (name, servers.len())).collect();
-        Naming { rules, taken: HashSet::new(), shared, prefixes }
+        NameAllocator { rules, taken: HashSet::new(), shared, prefixes }
     }
 
     fn take(&mut self, name: &str) -> bool {
@@ -112,7 +116,7 @@ impl<'a> Naming<'a> {
     }
 
     /// What was given to somebody who does not have it now is nobody else's.
-    fn keep_for_those_who_are_away(&mut self, there: &HashSet<(&str, &str)>, given: &Given) {
+    fn keep_for_those_who_are_away(&mut self, there: &HashSet<(&str, &str)>, given: &GivenNames) {
         let servers: HashSet<&str> = self.rules.servers.iter().copied().collect();
         for (server, names) in given.iter().filter(|(server, _)| servers.contains(server.as_str())) {
             for (own, name) in names {
@@ -162,11 +166,11 @@ impl<'a> Naming<'a> {
         };
         let (server, changed) = legal(c.server, self.rules.names);
         let whole = if bare { tool.clone() } else { format!("{server}_{tool}") };
-        let says_all = !unlike && (bare || !changed) && whole.len() <= LONGEST;
+        let says_all = !unlike && (bare || !changed) && whole.len() <= MAX_NAME_LENGTH;
         if says_all && self.is_free(c.server, &whole) && self.take(&whole) {
             return whole;
         }
-        let room = LONGEST - DIGITS - 1;
+        let room = MAX_NAME_LENGTH - DIGITS - 1;
         let body = match bare {
             true => clip(&tool, room).to_owned(),
             false => {
@@ -195,7 +199,7 @@ fn digits(server: &str, own: &str, round: u64) -> String {
 
 /// Whether a name can be shown as it is.
 pub fn is_legal(name: &str, names: Names) -> bool {
-    !name.is_empty() && name.len() <= LONGEST && name.chars().all(|c| names.has(c))
+    !name.is_empty() && name.len() <= MAX_NAME_LENGTH && name.chars().all(|c| names.has(c))
 }
 
 /// The name in characters that it may have, and whether that says less than the name did.

@@ -1,4 +1,14 @@
-//! One server: what it is, how it is reached, and what it was last seen to offer.
+//! One upstream server: its state, its connections, and its lists as they were last read.
+
+pub(crate) mod backoff;
+pub(crate) mod connection;
+pub(crate) mod list;
+mod list_reader;
+mod list_watch;
+pub(crate) mod logs;
+pub(crate) mod offer;
+pub(crate) mod state;
+pub(crate) mod supervise;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +21,13 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use transport::client::{Client, EraHint, Settings, Stderr};
 
-use crate::lists::{LISTS, List};
-use crate::logs::Logs;
-use crate::offer::Offer;
+use crate::admin::{LeftOut, ServerStatus, StaleList, timestamp};
 use crate::options::{ServerOptions, Target};
-use crate::pool::{Instance, Lease};
-use crate::status::{LeftOut, Report, State};
+use connection::{Connection, Lease};
+use list::{CachedList, LISTS};
+use logs::Logs;
+use offer::Offer;
+use state::State;
 
 /// How long a server may be silent before its status says so.
 const SILENT: Duration = Duration::from_secs(3);
@@ -28,7 +39,7 @@ pub(crate) struct Upstream {
     pub(crate) options: ServerOptions,
     settings: Settings,
     state: watch::Sender<(State, SystemTime)>,
-    kept: Mutex<Kept>,
+    record: Mutex<Record>,
     pub(crate) logs: Arc<Logs>,
     /// Somebody wants it, although it is not there.
     pub(crate) wanted: Notify,
@@ -49,16 +60,16 @@ pub(crate) struct Upstream {
     /// How often it was tried to start it, and how often it came up.
     pub(crate) starts: AtomicU64,
     ups: AtomicU64,
-    next_instance: AtomicU64,
+    next_connection: AtomicU64,
 }
 
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct Record {
     /// The first is watched; the others are there while calls are many.
-    pub(crate) instances: Vec<Arc<Instance>>,
+    pub(crate) connections: Vec<Arc<Connection>>,
     /// Instances that are being started.
     reserved: usize,
-    pub(crate) lists: HashMap<Method, List>,
+    pub(crate) lists: HashMap<Method, CachedList>,
     /// Whether its lists are shown: it is there, or will be once it is wanted.
     pub(crate) offered: bool,
     /// Whether it was ever there, or found not to be.
@@ -72,7 +83,7 @@ pub(crate) struct Kept {
 impl Upstream {
     pub(crate) fn new(options: ServerOptions, settings: &Settings, logs: &Arc<Logs>) -> Arc<Upstream> {
         let (name, to) = (options.name.clone(), Arc::clone(logs));
-        let stderr = Stderr(Arc::new(move |line: &str| to.say(&name, line)));
+        let stderr = Stderr(Arc::new(move |line: &str| to.note(&name, line)));
         let mut settings = Settings { stderr: Some(stderr), ..settings.clone() };
         if let Some(timeout) = options.call_timeout {
             settings.call = timeout;
@@ -82,7 +93,7 @@ impl Upstream {
             options,
             settings,
             state: watch::channel((first, SystemTime::now())).0,
-            kept: Mutex::default(),
+            record: Mutex::default(),
             logs: Arc::clone(logs),
             wanted: Notify::new(),
             restart: Notify::new(),
@@ -96,12 +107,12 @@ impl Upstream {
             errors: AtomicU64::new(0),
             starts: AtomicU64::new(0),
             ups: AtomicU64::new(0),
-            next_instance: AtomicU64::new(1),
+            next_connection: AtomicU64::new(1),
         })
     }
 
-    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> State {
@@ -119,28 +130,28 @@ impl Upstream {
             State::Down(why) => {
                 let text = format!("dateline: down: {why}");
                 // One that is tried again and again in vain is warned of once.
-                match self.kept().trouble.as_ref() == Some(why) {
-                    true => self.logs.say(&self.options.name, &text),
+                match self.record().trouble.as_ref() == Some(why) {
+                    true => self.logs.note(&self.options.name, &text),
                     false => self.logs.warn(&self.options.name, &text),
                 }
             }
-            State::Up => self.logs.say(&self.options.name, "dateline: up"),
+            State::Up => self.logs.note(&self.options.name, "dateline: up"),
             State::Starting | State::Idle => {}
         }
         let fine = |state: &State| matches!(state, State::Up | State::Idle);
         {
-            let mut kept = self.kept();
+            let mut record = self.record();
             match &state {
                 State::Down(why) => {
-                    kept.trouble = Some(why.clone());
-                    (kept.offered, kept.seen) = (false, true);
+                    record.trouble = Some(why.clone());
+                    (record.offered, record.seen) = (false, true);
                 }
                 State::Up => {
-                    kept.trouble = None;
-                    (kept.offered, kept.seen) = (true, true);
+                    record.trouble = None;
+                    (record.offered, record.seen) = (true, true);
                     self.ups.fetch_add(1, Ordering::Relaxed);
                 }
-                State::Idle => kept.trouble = None,
+                State::Idle => record.trouble = None,
                 State::Starting => {}
             }
         }
@@ -154,11 +165,11 @@ impl Upstream {
 
     /// Notes that what is configured of it cannot be used.
     pub(crate) fn unusable(&self, why: &str) {
-        self.logs.say(&self.options.name, &format!("dateline: down: {why}"));
+        self.logs.note(&self.options.name, &format!("dateline: down: {why}"));
         {
-            let mut kept = self.kept();
-            kept.trouble = Some(why.to_owned());
-            kept.seen = true;
+            let mut record = self.record();
+            record.trouble = Some(why.to_owned());
+            record.seen = true;
         }
         self.state.send_replace((State::Down(why.to_owned()), SystemTime::now()));
     }
@@ -181,7 +192,7 @@ impl Upstream {
     }
 
     fn has_listed(&self) -> bool {
-        !self.kept().lists.is_empty()
+        !self.record().lists.is_empty()
     }
 
     /// Lets it go once its calls have ended.
@@ -226,7 +237,7 @@ impl Upstream {
 
     /// Waits for a while until it is there again.
     pub(crate) async fn back(&self) {
-        let there = || self.kept().instances.iter().any(|instance| !instance.is_gone());
+        let there = || self.record().connections.iter().any(|connection| !connection.is_gone());
         let back = async {
             let mut state = self.state.subscribe();
             // It may count as up for a moment after its connection is gone.
@@ -284,32 +295,32 @@ impl Upstream {
     /// A connection that is free, one more where there may be, else the one with the least to do.
     async fn free(&self) -> Result<Lease, Rejection> {
         {
-            let mut kept = self.kept();
-            kept.instances.retain(|instance| !instance.is_gone());
-            if kept.instances.is_empty() {
+            let mut record = self.record();
+            record.connections.retain(|connection| !connection.is_gone());
+            if record.connections.is_empty() {
                 // The first one is the supervisor's to make.
                 return Err(Rejection::Gone(format!("the server {} has just ended", self.options.name)));
             }
-            let least = kept.instances.iter().min_by_key(|instance| instance.busy()).map(Arc::clone);
-            let more = kept.instances.len() + kept.reserved < self.options.pool.max;
+            let least = record.connections.iter().min_by_key(|connection| connection.busy()).map(Arc::clone);
+            let more = record.connections.len() + record.reserved < self.options.pool.max;
             match least {
-                Some(instance) if instance.busy() == 0 || !more => return Ok(instance.lease()),
-                _ => kept.reserved += 1,
+                Some(connection) if connection.busy() == 0 || !more => return Ok(connection.lease()),
+                _ => record.reserved += 1,
             }
         }
-        let reserved = Reserved(self);
-        let instance = self.connect().await;
+        let reserved = PoolSlot(self);
+        let connection = self.connect().await;
         drop(reserved);
-        match instance {
-            Ok(instance) => {
-                let lease = instance.lease();
-                self.kept().instances.push(instance);
+        match connection {
+            Ok(connection) => {
+                let lease = connection.lease();
+                self.record().connections.push(connection);
                 Ok(lease)
             }
             Err(why) => {
-                let kept = self.kept();
-                let least = kept.instances.iter().min_by_key(|instance| instance.busy());
-                least.map(Instance::lease).ok_or_else(|| {
+                let record = self.record();
+                let least = record.connections.iter().min_by_key(|connection| connection.busy());
+                least.map(Connection::lease).ok_or_else(|| {
                     Rejection::Internal(format!("the server {} is not running: {why}", self.options.name))
                 })
             }
@@ -317,12 +328,12 @@ impl Upstream {
     }
 
     /// The connection of this number, for what can only go on there.
-    pub(crate) fn instance(&self, id: u64) -> Option<Lease> {
-        self.kept().instances.iter().find(|instance| instance.id == id).map(Instance::lease)
+    pub(crate) fn connection(&self, id: u64) -> Option<Lease> {
+        self.record().connections.iter().find(|connection| connection.id == id).map(Connection::lease)
     }
 
-    pub(crate) async fn connect(&self) -> Result<Arc<Instance>, String> {
-        let seen = self.kept().revision.map(Revision::era);
+    pub(crate) async fn connect(&self) -> Result<Arc<Connection>, String> {
+        let seen = self.record().revision.map(Revision::era);
         let era = match (self.options.era, seen) {
             (Some(era), _) => EraHint::Fixed(era),
             (None, Some(era)) => EraHint::Seen(era),
@@ -330,102 +341,115 @@ impl Upstream {
         };
         let settings = Settings { era, ..self.settings.clone() };
         let client = match &self.options.target {
-            Target::Local(service) => return Ok(Instance::new(0, Arc::clone(service), None)),
+            Target::Local(service) => return Ok(Connection::new(0, Arc::clone(service), None)),
             Target::Unusable(why) => return Err(why.clone()),
             Target::Program(program) => Client::start(program, settings).await,
             Target::Remote(remote) => Client::connect(remote, settings).await,
         };
         let client = client.map_err(|error| error.to_string())?;
-        let id = self.next_instance.fetch_add(1, Ordering::Relaxed);
-        Ok(Instance::new(id, Arc::new(client.clone()), Some(client)))
+        let id = self.next_connection.fetch_add(1, Ordering::Relaxed);
+        Ok(Connection::new(id, Arc::new(client.clone()), Some(client)))
     }
 
     /// What it offers in a list, as of the last time it was read.
     pub(crate) fn offer(&self, method: Method) -> Option<Arc<Offer>> {
-        self.kept().lists.get(&method).map(|list| Arc::clone(list.offer()))
+        self.record().lists.get(&method).map(|list| Arc::clone(&list.offer))
     }
 
     /// Whether its lists are shown: it is there, or will be once it is wanted.
     pub(crate) fn is_offered(&self) -> bool {
-        self.kept().offered
+        self.record().offered
     }
 
     /// Whether it was ever there, or found not to be.
     pub(crate) fn was_seen(&self) -> bool {
-        self.kept().seen
+        self.record().seen
     }
 
     pub(crate) fn instructions(&self) -> Option<String> {
-        self.kept().instructions.clone()
+        self.record().instructions.clone()
     }
 
-    /// How it is.
-    pub(crate) fn report(&self) -> Report {
+    /// Its status, as the admin API shows it.
+    pub(crate) fn status(&self) -> ServerStatus {
         let (state, since) = self.state.borrow().clone();
-        let kept = self.kept();
+        let record = self.record();
         let waits = (state == State::Starting && since.elapsed().is_ok_and(|since| since > SILENT))
             .then(|| "it has not answered yet, neither the probe nor initialize".to_owned());
-        let lists = || LISTS.into_iter().filter_map(|method| Some((method, kept.lists.get(&method)?)));
+        let lists = || LISTS.into_iter().filter_map(|method| Some((method, record.lists.get(&method)?)));
         let left_out = lists().flat_map(|(list, read)| {
-            let named = read.offer().left_out.named.iter();
-            named.map(move |(name, why)| LeftOut { list, name: name.clone(), why: why.clone() })
+            let named = read.offer.left_out.named.iter();
+            named.map(move |(name, why)| LeftOut {
+                list: list.wire().to_owned(),
+                name: name.clone(),
+                why: why.clone(),
+            })
         });
-        Report {
+        let transport = match &self.options.target {
+            Target::Program(_) => "stdio",
+            Target::Remote(remote) if remote.sse => "sse",
+            Target::Remote(_) => {
+                let client = record.connections.iter().find_map(|connection| connection.client.as_ref());
+                if client.is_some_and(Client::is_one_stream) { "sse" } else { "http" }
+            }
+            Target::Local(_) => "in process",
+            Target::Unusable(_) => "none",
+        };
+        ServerStatus {
             name: self.options.name.clone(),
-            why: kept.trouble.clone().or(waits),
-            state,
-            since,
-            transport: match &self.options.target {
-                Target::Program(_) => "stdio",
-                Target::Remote(remote) if remote.sse => "sse",
-                Target::Remote(_) => {
-                    let client = kept.instances.iter().find_map(|instance| instance.client.as_ref());
-                    if client.is_some_and(Client::is_one_stream) { "sse" } else { "http" }
-                }
-                Target::Local(_) => "in process",
-                Target::Unusable(_) => "none",
-            },
-            revision: kept.revision,
-            pids: kept.instances.iter().filter_map(|i| i.client.as_ref()?.pid()).collect(),
-            tools: match kept.offered {
-                true => kept.lists.get(&Method::ToolsList).map_or(0, |list| list.offer().entries.len()),
+            why: record.trouble.clone().or(waits),
+            state: state.shown(),
+            since: timestamp(since),
+            transport: transport.to_owned(),
+            revision: record.revision.map(|revision| revision.as_str().to_owned()),
+            era: record.revision.map(|revision| format!("{:?}", revision.era()).to_lowercase()),
+            pids: record.connections.iter().filter_map(|i| i.client.as_ref()?.pid()).collect(),
+            tools: match record.offered {
+                true => record.lists.get(&Method::ToolsList).map_or(0, |list| list.offer.entries.len()),
                 false => 0,
             },
             calls: self.calls.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
             restarts: self.ups.load(Ordering::Relaxed).saturating_sub(1),
-            stale: lists().filter_map(|(list, read)| Some((list, read.trouble()?.to_owned()))).collect(),
+            stale: lists()
+                .filter_map(|(list, read)| {
+                    Some(StaleList { list: list.wire().to_owned(), why: read.trouble.clone()? })
+                })
+                .collect(),
             left_out: left_out.collect(),
-            left_out_count: lists().map(|(_, read)| read.offer().left_out.many).sum(),
+            left_out_count: lists().map(|(_, read)| read.offer.left_out.count).sum(),
         }
     }
 
     /// Takes the connections that nobody used for long, down to the minimum.
-    pub(crate) fn unused(&self) -> Vec<Arc<Instance>> {
+    pub(crate) fn unused(&self) -> Vec<Arc<Connection>> {
         let pool = self.options.pool;
-        let mut kept = self.kept();
+        let mut record = self.record();
         let mut taken = Vec::new();
-        while kept.instances.len() > pool.min {
-            let idle = |instance: &Arc<Instance>| {
-                instance.unused_since().is_some_and(|since| since.elapsed() > pool.idle)
+        while record.connections.len() > pool.min {
+            let idle = |connection: &Arc<Connection>| {
+                connection.unused_since().is_some_and(|since| since.elapsed() > pool.idle)
             };
             // From the end: the first one is watched, and goes last.
-            let Some(at) =
-                kept.instances.iter().rposition(idle).filter(|at| *at > 0 || kept.instances.len() == 1)
+            let Some(at) = record
+                .connections
+                .iter()
+                .rposition(idle)
+                .filter(|at| *at > 0 || record.connections.len() == 1)
             else {
                 break;
             };
-            taken.push(kept.instances.remove(at));
+            taken.push(record.connections.remove(at));
         }
         taken
     }
 }
 
 /// A place in the pool that is kept free for a connection that is being made.
-struct Reserved<'a>(&'a Upstream);
+struct PoolSlot<'a>(&'a Upstream);
 
-impl Drop for Reserved<'_> {
+impl Drop for PoolSlot<'_> {
     fn drop(&mut self) {
-        self.0.kept().reserved -= 1;
+        self.0.record().reserved -= 1;
     }
 }

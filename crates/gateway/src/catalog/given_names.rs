@@ -6,39 +6,39 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// Of one list: by server and own name, the name that was given, once one was.
-pub(crate) type Given = BTreeMap<String, BTreeMap<String, Option<String>>>;
+pub(crate) type GivenNames = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
-/// How many names are kept of a server that lists them no more: a server may invent a new one each time it is asked.
+/// How many names are stored of a server that lists them no more: a server may invent a new one each time it is asked.
 const FORMER: usize = 1000;
 
-/// The names that servers have, and those that were given to them. Kept in a file, they make names the same at every
+/// The names that servers have, and those that were given to them. StoredNames in a file, they make names the same at every
 /// start, whichever server is up first.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct NameStore {
     path: Option<PathBuf>,
-    kept: Kept,
+    stored: StoredNames,
     changed: bool,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Kept {
+struct StoredNames {
     /// How names were made; others are made otherwise.
     rules: String,
-    names: BTreeMap<String, Given>,
+    names: BTreeMap<String, GivenNames>,
 }
 
-impl Known {
-    /// Reads what was kept; a file that cannot be read is as good as none.
-    pub(crate) fn load(path: Option<PathBuf>) -> Known {
+impl NameStore {
+    /// Reads what was stored; a file that cannot be read is as good as none.
+    pub(crate) fn load(path: Option<PathBuf>) -> NameStore {
         let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-        Known { path, kept: serde_json::from_str(&text).unwrap_or_default(), changed: false }
+        NameStore { path, stored: serde_json::from_str(&text).unwrap_or_default(), changed: false }
     }
 
     /// Names are made by these rules from now on. Those that were given by others are not given any more.
     pub(crate) fn rule(&mut self, rules: &str) {
-        if self.kept.rules != rules {
-            rules.clone_into(&mut self.kept.rules);
-            let given = self.kept.names.values_mut().flat_map(BTreeMap::values_mut);
+        if self.stored.rules != rules {
+            rules.clone_into(&mut self.stored.rules);
+            let given = self.stored.names.values_mut().flat_map(BTreeMap::values_mut);
             given.flat_map(BTreeMap::values_mut).for_each(|name| *name = None);
             self.changed = true;
         }
@@ -46,7 +46,7 @@ impl Known {
 
     /// Notes the names of a server that is there.
     pub(crate) fn note<'a>(&mut self, list: &str, server: &str, own: impl Iterator<Item = &'a str> + Clone) {
-        let of_list = self.kept.names.entry(list.to_owned()).or_default();
+        let of_list = self.stored.names.entry(list.to_owned()).or_default();
         let names = of_list.entry(server.to_owned()).or_default();
         for own in own.clone().filter(|own| !own.is_empty()) {
             if !names.contains_key(own) {
@@ -65,7 +65,7 @@ impl Known {
     /// Notes the name that was given to something.
     pub(crate) fn give(&mut self, list: &str, server: &str, own: &str, name: &str) {
         let known =
-            self.kept.names.get_mut(list).and_then(|of| of.get_mut(server)).and_then(|of| of.get_mut(own));
+            self.stored.names.get_mut(list).and_then(|of| of.get_mut(server)).and_then(|of| of.get_mut(own));
         if let Some(known) = known
             && known.as_deref() != Some(name)
         {
@@ -75,15 +75,15 @@ impl Known {
     }
 
     /// What is known of a list.
-    pub(crate) fn given(&self, list: &str) -> Option<&Given> {
-        self.kept.names.get(list)
+    pub(crate) fn given(&self, list: &str) -> Option<&GivenNames> {
+        self.stored.names.get(list)
     }
 
     /// Writes the file where anything is new.
     pub(crate) fn save(&mut self) {
         let Some(path) = self.path.as_ref().filter(|_| std::mem::take(&mut self.changed)) else { return };
-        let text = serde_json::to_string_pretty(&self.kept).unwrap_or_default();
-        if let Err(error) = crate::replace_file(path, text.as_bytes()) {
+        let text = serde_json::to_string_pretty(&self.stored).unwrap_or_default();
+        if let Err(error) = crate::replace_file::replace_file(path, text.as_bytes()) {
             tracing::debug!(%error, "the names of tools cannot be remembered for the next start");
         }
     }
@@ -96,26 +96,26 @@ mod tests {
     #[test]
     fn names_are_remembered_from_one_start_to_the_next() {
         let path = std::env::temp_dir().join(format!("dateline-names-{}.json", std::process::id()));
-        let mut known = Known::load(Some(path.clone()));
+        let mut known = NameStore::load(Some(path.clone()));
         known.rule("collision");
         known.note("tools", "a", ["echo", "add"].into_iter());
         known.give("tools", "a", "echo", "a_echo");
         known.save();
-        let mut again = Known::load(Some(path.clone()));
-        assert_eq!(again.kept, known.kept);
+        let mut again = NameStore::load(Some(path.clone()));
+        assert_eq!(again.stored, known.stored);
         let given = again.given("tools").unwrap();
         assert_eq!((given["a"]["echo"].as_deref(), given["a"]["add"].as_deref()), (Some("a_echo"), None));
         again.rule("always");
         assert_eq!(again.given("tools").unwrap()["a"]["echo"], None, "other rules give other names");
         // What an earlier program wrote says nothing of who was given what, and is as good as nothing.
         std::fs::write(&path, r#"{"tools": {"a": ["echo"]}}"#).unwrap();
-        assert_eq!(Known::load(Some(path.clone())).given("tools"), None);
+        assert_eq!(NameStore::load(Some(path.clone())).given("tools"), None);
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn a_server_that_invents_names_is_remembered_within_bounds() {
-        let mut known = Known::default();
+        let mut known = NameStore::default();
         for round in 0..50 {
             let names: Vec<String> = (0..100).map(|n| format!("t{round}_{n}")).collect();
             known.note("tools", "a", names.iter().map(String::as_str));

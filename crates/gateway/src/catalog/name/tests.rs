@@ -5,7 +5,7 @@ use super::*;
 /// Names of servers, out of their own; `given` before.
 struct Case<'a> {
     servers: &'a [&'a str],
-    given: Given,
+    given: GivenNames,
     prefix: Prefix,
     names: Names,
 }
@@ -13,7 +13,7 @@ struct Case<'a> {
 impl Default for Case<'_> {
     fn default() -> Self {
         let servers = &["a", "b", "bad", "good"];
-        Case { servers, given: Given::default(), prefix: Prefix::Collision, names: Names::Protocol }
+        Case { servers, given: GivenNames::default(), prefix: Prefix::Collision, names: Names::Protocol }
     }
 }
 
@@ -21,7 +21,7 @@ impl Case<'_> {
     fn of(&self, pairs: &[(&str, &str)]) -> Vec<Option<String>> {
         let candidates: Vec<_> =
             pairs.iter().map(|(server, own)| Candidate { server, own, wanted: None }).collect();
-        let rules = Rules { prefix: self.prefix, names: self.names, servers: self.servers };
+        let rules = NamingRules { prefix: self.prefix, names: self.names, servers: self.servers };
         exposed(&candidates, &self.given, rules)
     }
 
@@ -35,8 +35,8 @@ impl Case<'_> {
     }
 }
 
-fn known(pairs: &[(&str, &str)]) -> Given {
-    let mut given = Given::default();
+fn known(pairs: &[(&str, &str)]) -> GivenNames {
+    let mut given = GivenNames::default();
     for (server, own) in pairs {
         let names: &mut BTreeMap<_, _> = given.entry((*server).to_owned()).or_default();
         names.insert((*own).to_owned(), None);
@@ -100,13 +100,14 @@ fn what_begins_with_the_name_of_another_server_is_not_given() {
 
 #[test]
 fn what_the_configuration_says_counts() {
-    let rules = Rules { prefix: Prefix::Always, names: Names::Protocol, servers: &["a", "b"] };
+    let rules = NamingRules { prefix: Prefix::Always, names: Names::Protocol, servers: &["a", "b"] };
     let candidates = [
         Candidate { server: "a", own: "read", wanted: None },
         Candidate { server: "b", own: "read", wanted: Some("a_read") },
         Candidate { server: "b", own: "write", wanted: Some("a_read") },
     ];
-    let names: Vec<String> = exposed(&candidates, &Given::default(), rules).into_iter().flatten().collect();
+    let names: Vec<String> =
+        exposed(&candidates, &GivenNames::default(), rules).into_iter().flatten().collect();
     assert_eq!(names[1], "a_read", "it is what its user called it");
     assert_eq!(names[2], "b_a_read");
     assert!(names[0].starts_with("a_read_"), "{names:?}");
@@ -141,7 +142,7 @@ fn a_long_name_of_a_server_leaves_room_for_the_tool_s() {
     let servers = [server.as_str()];
     let always = Case { prefix: Prefix::Always, servers: &servers, ..Case::default() };
     let name = always.of(&[(&server, &tool)])[0].clone().unwrap();
-    assert!(name.contains(&tool) && name.starts_with("ssss") && name.len() == LONGEST, "{name}");
+    assert!(name.contains(&tool) && name.starts_with("ssss") && name.len() == MAX_NAME_LENGTH, "{name}");
 }
 
 #[test]

@@ -1,4 +1,9 @@
-//! What all servers offer together, under names that tell them apart.
+//! The merged lists of all servers, under names that tell their entries apart.
+
+pub(crate) mod given_names;
+pub(crate) mod merge;
+pub(crate) mod merge_requests;
+pub(crate) mod name;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,11 +12,11 @@ use bytestring::ByteString;
 use proto::{Change, HeaderParam, Raw, Template};
 use spec::Method;
 
-use crate::known::{Given, Known};
-use crate::name::{self, Candidate, Rules};
-use crate::offer::{Entry, Offer};
 use crate::options::{Names, Options, Prefix};
 use crate::upstream::Upstream;
+use crate::upstream::offer::{ListEntry, Offer};
+use given_names::{GivenNames, NameStore};
+use name::{Candidate, NamingRules};
 
 /// How much work is done to find the template that a URI is of, in steps: a fraction of a second. Templates beyond that
 /// are only looked at by how they begin.
@@ -22,12 +27,12 @@ const ASKED: usize = 8;
 /// The merged lists, in the order of the servers and of their own lists. It is made as a whole and never changed.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    pub(crate) tools: Named,
-    pub(crate) prompts: Named,
+    pub(crate) tools: NamedEntries,
+    pub(crate) prompts: NamedEntries,
     pub(crate) resources: Vec<Raw>,
     pub(crate) templates: Vec<Raw>,
     owners: HashMap<ByteString, Arc<Upstream>>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<TemplateRoute>,
     /// Which servers have resources of which scheme, each once.
     schemes: Vec<(String, Arc<Upstream>)>,
     mirrors: HashMap<String, Arc<[HeaderParam]>>,
@@ -35,7 +40,7 @@ pub(crate) struct Catalog {
     settled: bool,
 }
 
-struct Pattern {
+struct TemplateRoute {
     source: ByteString,
     template: Option<Template>,
     upstream: Arc<Upstream>,
@@ -43,7 +48,7 @@ struct Pattern {
 
 /// Things that have a name.
 #[derive(Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedEntries {
     pub(crate) listed: Vec<Raw>,
     routes: HashMap<String, Route>,
 }
@@ -56,17 +61,17 @@ pub(crate) struct Route {
 }
 
 /// What one server offers in a list, and whether it is shown: of a server that is not there it is only known whose it is.
-struct Source {
+struct SourceList {
     upstream: Arc<Upstream>,
     offer: Arc<Offer>,
     shown: bool,
 }
 
-impl Source {
-    fn all(upstreams: &[Arc<Upstream>], method: Method) -> Vec<Source> {
+impl SourceList {
+    fn all(upstreams: &[Arc<Upstream>], method: Method) -> Vec<SourceList> {
         let source = |upstream: &Arc<Upstream>| {
             let offer = upstream.offer(method)?;
-            Some(Source { upstream: Arc::clone(upstream), offer, shown: upstream.is_offered() })
+            Some(SourceList { upstream: Arc::clone(upstream), offer, shown: upstream.is_offered() })
         };
         upstreams.iter().filter_map(source).collect()
     }
@@ -76,7 +81,7 @@ impl Source {
     }
 }
 
-impl Named {
+impl NamedEntries {
     pub(crate) fn route(&self, name: &str) -> Option<&Route> {
         self.routes.get(name)
     }
@@ -84,15 +89,15 @@ impl Named {
     /// Merges one list of all servers. `settled` says that all servers were seen, so that names can be given for good.
     /// `also` gets each thing with its name.
     fn merge(
-        sources: &[Source],
+        sources: &[SourceList],
         method: Method,
-        rules: Rules<'_>,
-        (known, settled): (&mut Known, bool),
-        mut also: impl FnMut(&str, &Entry),
-    ) -> Named {
+        rules: NamingRules<'_>,
+        (store, settled): (&mut NameStore, bool),
+        mut also: impl FnMut(&str, &ListEntry),
+    ) -> NamedEntries {
         let list = method.row().lists.unwrap_or_default();
         for source in sources {
-            known.note(list, source.name(), source.offer.entries.iter().map(|entry| &*entry.key));
+            store.note(list, source.name(), source.offer.entries.iter().map(|entry| &*entry.key));
         }
         let found = || sources.iter().flat_map(|s| s.offer.entries.iter().map(move |entry| (s, entry)));
         let candidates: Vec<_> = found()
@@ -103,13 +108,13 @@ impl Named {
                 Candidate { server: source.name(), own: &entry.key, wanted }
             })
             .collect();
-        let none = Given::default();
-        let exposed = name::exposed(&candidates, known.given(list).unwrap_or(&none), rules);
-        let mut named = Named::default();
+        let none = GivenNames::default();
+        let exposed = name::exposed(&candidates, store.given(list).unwrap_or(&none), rules);
+        let mut named = NamedEntries::default();
         for (((source, entry), c), name) in found().zip(&candidates).zip(exposed) {
             let Some(name) = name else { continue };
             if settled && c.wanted.is_none() {
-                known.give(list, c.server, c.own, &name);
+                store.give(list, c.server, c.own, &name);
             }
             if source.shown {
                 named.listed.push(match entry.raw.object() {
@@ -132,31 +137,31 @@ impl Catalog {
         before: &Catalog,
         upstreams: &[Arc<Upstream>],
         options: &Options,
-        known: &mut Known,
+        store: &mut NameStore,
     ) -> Catalog {
         let servers: Vec<&str> = upstreams.iter().map(|u| u.options.name.as_str()).collect();
         let Options { prefix, names, .. } = *options;
-        let rules = Rules { prefix, names, servers: &servers };
-        known.rule(said(prefix, names));
+        let rules = NamingRules { prefix, names, servers: &servers };
+        store.rule(said(prefix, names));
         let settled = upstreams.iter().all(|upstream| upstream.was_seen());
         let mut mirrors = HashMap::new();
-        let tools = Source::all(upstreams, Method::ToolsList);
-        let tools = Named::merge(&tools, Method::ToolsList, rules, (known, settled), |name, entry| {
+        let tools = SourceList::all(upstreams, Method::ToolsList);
+        let tools = NamedEntries::merge(&tools, Method::ToolsList, rules, (store, settled), |name, entry| {
             if !entry.mirrors.is_empty() {
                 mirrors.insert(name.to_owned(), entry.mirrors.clone().into());
             }
         });
-        let prompts = Source::all(upstreams, Method::PromptsList);
-        let prompts = Named::merge(&prompts, Method::PromptsList, rules, (known, settled), |_, _| {});
-        known.save();
+        let prompts = SourceList::all(upstreams, Method::PromptsList);
+        let prompts = NamedEntries::merge(&prompts, Method::PromptsList, rules, (store, settled), |_, _| {});
+        store.save();
         let mut catalog = Catalog { tools, mirrors, prompts, settled, ..Catalog::default() };
         catalog.add_resources(before, upstreams);
         catalog
     }
 
     fn add_resources(&mut self, before: &Catalog, upstreams: &[Arc<Upstream>]) {
-        let sources = Source::all(upstreams, Method::ResourcesList);
-        let mut listing: HashMap<&str, Vec<&Source>> = HashMap::new();
+        let sources = SourceList::all(upstreams, Method::ResourcesList);
+        let mut listing: HashMap<&str, Vec<&SourceList>> = HashMap::new();
         for source in &sources {
             for entry in &source.offer.entries {
                 listing.entry(&entry.key).or_default().push(source);
@@ -187,11 +192,11 @@ impl Catalog {
                 }
             }
         }
-        for source in &Source::all(upstreams, Method::ResourcesTemplatesList) {
+        for source in &SourceList::all(upstreams, Method::ResourcesTemplatesList) {
             for entry in &source.offer.entries {
                 let (source_text, template) = (entry.key.clone(), entry.template.clone());
                 let upstream = Arc::clone(&source.upstream);
-                self.patterns.push(Pattern { source: source_text, template, upstream });
+                self.patterns.push(TemplateRoute { source: source_text, template, upstream });
                 if source.shown {
                     self.templates.push(entry.raw.clone());
                 }

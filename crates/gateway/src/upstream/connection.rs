@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use transport::client::Client;
 
 /// One connection.
-pub(crate) struct Instance {
+pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) service: Arc<dyn Service>,
     pub(crate) client: Option<Client>,
@@ -18,11 +18,11 @@ pub(crate) struct Instance {
 }
 
 /// A connection that is used; given back when dropped.
-pub(crate) struct Lease(pub(crate) Arc<Instance>);
+pub(crate) struct Lease(pub(crate) Arc<Connection>);
 
-impl Instance {
-    pub(crate) fn new(id: u64, service: Arc<dyn Service>, client: Option<Client>) -> Arc<Instance> {
-        Arc::new(Instance {
+impl Connection {
+    pub(crate) fn new(id: u64, service: Arc<dyn Service>, client: Option<Client>) -> Arc<Connection> {
+        Arc::new(Connection {
             id,
             service,
             client,
@@ -62,6 +62,6 @@ impl Drop for Lease {
 }
 
 /// Ends connections.
-pub(crate) async fn close(instances: Vec<Arc<Instance>>) {
-    join_all(instances.iter().filter_map(|i| i.client.as_ref()).map(Client::close)).await;
+pub(crate) async fn close(connections: Vec<Arc<Connection>>) {
+    join_all(connections.iter().filter_map(|i| i.client.as_ref()).map(Client::close)).await;
 }

@@ -8,7 +8,7 @@ use spec::Method;
 
 use crate::options::ServerOptions;
 
-/// How many entries that are left out are named.
+/// How count entries that are left out are named.
 const NAMED: usize = 20;
 /// The longest name, URI or template by which something is asked for, in bytes: what is longer names nothing that a
 /// client could use.
@@ -17,14 +17,14 @@ const LONGEST: usize = 4096;
 /// The entries of a list that can be shown.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ListEntry>,
     /// What cannot, with the reason.
-    pub(crate) left_out: Missing,
+    pub(crate) left_out: EntryNotes,
 }
 
 /// One of them.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ListEntry {
     /// The name, URI or template that it is asked for by.
     pub(crate) key: ByteString,
     pub(crate) raw: Raw,
@@ -34,16 +34,16 @@ pub(crate) struct Entry {
 
 /// Things that are not shown as their server sent them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Missing {
+pub(crate) struct EntryNotes {
     /// The first of them, by name, and why.
     pub(crate) named: Vec<(String, String)>,
-    /// How many there are in all.
-    pub(crate) many: usize,
+    /// How count there are in all.
+    pub(crate) count: usize,
 }
 
-impl Missing {
+impl EntryNotes {
     fn note(&mut self, name: &str, why: String) {
-        self.many += 1;
+        self.count += 1;
         if self.named.len() < NAMED {
             self.named.push((name.chars().take(80).collect(), why));
         }
@@ -101,7 +101,7 @@ impl Offer {
         if key.len() > LONGEST {
             return Err(format!("its name is longer than {LONGEST} bytes"));
         }
-        let mut entry = Entry { key, raw, mirrors: Vec::new(), template: None };
+        let mut entry = ListEntry { key, raw, mirrors: Vec::new(), template: None };
         match method {
             Method::ToolsList => {
                 if !options.shows(&entry.key) {
@@ -127,9 +127,9 @@ impl Offer {
     }
 
     /// What is not what it was: a server may have had something approved that it then makes another thing of.
-    pub(crate) fn changed_since(&self, before: &Offer) -> Missing {
+    pub(crate) fn changed_since(&self, before: &Offer) -> EntryNotes {
         let old: HashMap<&str, &Raw> = before.entries.iter().map(|entry| (&*entry.key, &entry.raw)).collect();
-        let mut changed = Missing::default();
+        let mut changed = EntryNotes::default();
         for entry in &self.entries {
             if let Some(old) = old.get(&*entry.key).filter(|old| **old != &entry.raw) {
                 changed.note(&entry.key, differences(old, &entry.raw));
@@ -203,7 +203,7 @@ mod tests {
         let sent = [&broken[..], &[tool("fine", ""), tool("secret", "")]].concat();
         let offer = Offer::new(Method::ToolsList, &sent, &options);
         assert_eq!(offer.entries.iter().map(|e| &*e.key).collect::<Vec<_>>(), ["fine"]);
-        assert_eq!((offer.left_out.many, offer.left_out.named.len()), (100, NAMED));
+        assert_eq!((offer.left_out.count, offer.left_out.named.len()), (100, NAMED));
         assert_eq!(offer.left_out.named[0].0, "t0");
     }
 
@@ -219,6 +219,6 @@ mod tests {
         ]);
         let changed = after.changed_since(&before);
         assert_eq!(changed.named, [("a".to_owned(), "description".to_owned())]);
-        assert_eq!(before.changed_since(&before).many, 0);
+        assert_eq!(before.changed_since(&before).count, 0);
     }
 }

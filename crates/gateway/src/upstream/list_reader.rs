@@ -10,13 +10,10 @@ use proto::{BoxFuture, Change, Raw, Rejection, Service, walk};
 use spec::{Capability, Method};
 use tokio::time::Instant;
 
-use crate::offer::{Missing, Offer, thing};
-use crate::pauses::Pauses;
-use crate::upstream::Upstream;
-
-/// The lists that are kept of a server.
-pub(crate) const LISTS: [Method; 4] =
-    [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
+use super::Upstream;
+use super::backoff::Backoff;
+use super::list::LISTS;
+use super::offer::{EntryNotes, Offer, thing};
 
 /// How long a list holds of a server that does not tell when it changes.
 const UNTOLD: Duration = Duration::from_secs(10);
@@ -31,31 +28,6 @@ const WANTED: Duration = Duration::from_secs(1);
 /// told as a change.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A list as it was last read.
-#[derive(Default)]
-pub(crate) struct List {
-    sent: Vec<Raw>,
-    offer: Arc<Offer>,
-    /// When it was read as a whole.
-    read: Option<Instant>,
-    /// When it was last tried to.
-    begun: Option<Instant>,
-    /// How often it was tried.
-    tries: u64,
-    /// Why it is not as the server has it now.
-    trouble: Option<String>,
-}
-
-impl List {
-    pub(crate) fn offer(&self) -> &Arc<Offer> {
-        &self.offer
-    }
-
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
-    }
-}
-
 impl Upstream {
     /// Whether a list should be read again before it is shown: it could not be read, or is old, and the server does not
     /// tell when it changes.
@@ -65,17 +37,17 @@ impl Upstream {
             Method::PromptsList => Capability::PromptsListChanged,
             _ => Capability::ResourcesListChanged,
         };
-        let kept = self.kept();
-        let Some(first) = kept.instances.first() else { return false };
+        let record = self.record();
+        let Some(first) = record.connections.first() else { return false };
         let untold = !first.service.describe().capabilities.has(told);
-        kept.lists.get(&method).is_none_or(|list| {
+        record.lists.get(&method).is_none_or(|list| {
             list.trouble.is_some() && list.begun.is_none_or(|begun| begun.elapsed() > WANTED)
                 || untold && list.read.is_some_and(|read| read.elapsed() > UNTOLD)
         })
     }
 
     fn tries(&self, method: Method) -> u64 {
-        self.kept().lists.get(&method).map_or(0, |list| list.tries)
+        self.record().lists.get(&method).map_or(0, |list| list.tries)
     }
 
     /// Has a list read again where that is due, and waits a little for it; says whether it was. A server that is not
@@ -99,7 +71,7 @@ impl Upstream {
     async fn read(self: Arc<Self>, method: Method, service: Arc<dyn Service>) -> bool {
         let needed = method.row().needs;
         let offered = needed.is_none_or(|needed| service.describe().capabilities.has(needed));
-        self.kept().lists.entry(method).or_default().begun = Some(Instant::now());
+        self.record().lists.entry(method).or_default().begun = Some(Instant::now());
         let mut sent = Vec::new();
         let outcome = match offered {
             true => tokio::time::timeout(LISTING, walk(method, &*service, &mut sent)).await,
@@ -119,8 +91,8 @@ impl Upstream {
 
     async fn store(self: &Arc<Self>, method: Method, sent: Vec<Raw>, trouble: Option<String>) -> bool {
         let (fresh, known) = {
-            let mut kept = self.kept();
-            let list = kept.lists.entry(method).or_default();
+            let mut record = self.record();
+            let list = record.lists.entry(method).or_default();
             list.tries += 1;
             if let Some(why) = trouble.as_ref().filter(|why| list.trouble.as_ref() != Some(why)) {
                 let text = format!("dateline: {} cannot be read: {why}", method.wire());
@@ -143,20 +115,20 @@ impl Upstream {
         let upstream = Arc::clone(self);
         let made = tokio::task::spawn_blocking(move || {
             let offer = Offer::new(method, &sent, &upstream.options);
-            let changed = if fresh { Missing::default() } else { offer.changed_since(&known) };
+            let changed = if fresh { EntryNotes::default() } else { offer.changed_since(&known) };
             (sent, offer, changed)
         });
         let Ok((sent, offer, changed)) = made.await else { return false };
         self.tell_of(method, &offer.left_out, "");
         self.tell_of(method, &changed, "is another one than it was: ");
-        let mut kept = self.kept();
-        let list = kept.lists.entry(method).or_default();
+        let mut record = self.record();
+        let list = record.lists.entry(method).or_default();
         (list.sent, list.offer) = (sent, Arc::new(offer));
         true
     }
 
     /// Says in the logs what is not shown as it was sent.
-    fn tell_of(&self, method: Method, missing: &Missing, what: &str) {
+    fn tell_of(&self, method: Method, missing: &EntryNotes, what: &str) {
         let (name, thing) = (&self.options.name, thing(method));
         for (entry, why) in &missing.named {
             let text = match what {
@@ -165,7 +137,7 @@ impl Upstream {
             };
             self.logs.warn(name, &text);
         }
-        let more = missing.many - missing.named.len();
+        let more = missing.count - missing.named.len();
         if more > 0 {
             self.logs.warn(name, &format!("dateline: and {more} more in {}", method.wire()));
         }
@@ -173,27 +145,27 @@ impl Upstream {
 }
 
 /// Reads the lists of a connection as that is due, each once at a time.
-pub(crate) struct Reader {
+pub(crate) struct ListReader {
     upstream: Arc<Upstream>,
     service: Arc<dyn Service>,
     due: HashMap<Method, Instant>,
     reading: HashSet<Method>,
     running: FuturesUnordered<BoxFuture<'static, (Method, bool)>>,
-    pauses: HashMap<Method, Pauses>,
+    backoff: HashMap<Method, Backoff>,
     tried: HashSet<Method>,
 }
 
-impl Reader {
+impl ListReader {
     /// All of them are due.
-    pub(crate) fn new(upstream: &Arc<Upstream>, service: &Arc<dyn Service>) -> Reader {
+    pub(crate) fn new(upstream: &Arc<Upstream>, service: &Arc<dyn Service>) -> ListReader {
         let now = Instant::now();
-        Reader {
+        ListReader {
             upstream: Arc::clone(upstream),
             service: Arc::clone(service),
             due: LISTS.into_iter().map(|method| (method, now)).collect(),
             reading: HashSet::new(),
             running: FuturesUnordered::new(),
-            pauses: HashMap::new(),
+            backoff: HashMap::new(),
             tried: HashSet::new(),
         }
     }
@@ -222,7 +194,7 @@ impl Reader {
     }
 
     fn want(&mut self, method: Method, after: Duration) {
-        let begun = self.upstream.kept().lists.get(&method).and_then(|list| list.begun);
+        let begun = self.upstream.record().lists.get(&method).and_then(|list| list.begun);
         let at = begun.map_or_else(Instant::now, |begun| begun + after);
         let due = self.due.entry(method).or_insert(at);
         *due = at.min(*due);
@@ -259,14 +231,14 @@ impl Reader {
         }
     }
 
-    /// A list that could not be read is read again, in growing pauses.
+    /// A list that could not be read is read again, in growing backoff.
     fn again(&mut self, method: Method) {
-        if self.upstream.kept().lists.get(&method).is_some_and(|list| list.trouble.is_some()) {
-            let at = Instant::now() + self.pauses.entry(method).or_default().next();
+        if self.upstream.record().lists.get(&method).is_some_and(|list| list.trouble.is_some()) {
+            let at = Instant::now() + self.backoff.entry(method).or_default().next();
             let due = self.due.entry(method).or_insert(at);
             *due = at.min(*due);
         } else {
-            self.pauses.remove(&method);
+            self.backoff.remove(&method);
         }
     }
 }
