@@ -1,4 +1,4 @@
-//! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
+//! Keys for what clients keep between requests: `--key-file`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use dateline::seal::{Key, Keys, ProcessKey};
 use crate::changes::Changes;
 use crate::exit::Failure;
 use crate::readers;
-use crate::terminal::{self, say};
+use crate::terminal::say;
 
 /// The keys of this process.
 #[derive(Clone)]
@@ -122,10 +122,10 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// `dateline key`.
-pub(crate) fn print() -> Result<(), Failure> {
+/// A new key, as text.
+pub(crate) fn new_key() -> Result<String, Failure> {
     let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
-    terminal::print(&(general_purpose::STANDARD.encode(key) + "\n"))
+    Ok(general_purpose::STANDARD.encode(key))
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 use super::socket_path;
-use crate::args::Admin;
 use crate::exit::Failure;
+use crate::options::AdminOptions;
 
 /// The status of the running dateline and of its servers.
-pub(crate) async fn status(admin: &Admin) -> Result<Status, Failure> {
+pub(crate) async fn status(admin: &AdminOptions) -> Result<Status, Failure> {
     let (status, body) = send(admin, Method::GET, admin::STATUS).await?;
     accepted(status)?;
     whole(body).await
@@ -20,7 +20,7 @@ pub(crate) async fn status(admin: &Admin) -> Result<Status, Failure> {
 
 /// Starts a server again. The inner error says that there is no such server.
 pub(crate) async fn restart(
-    admin: &Admin,
+    admin: &AdminOptions,
     query: &RestartQuery,
 ) -> Result<Result<ServerStatus, NoSuchServer>, Failure> {
     let uri = format!("{}?{}", admin::RESTART, encoded(&[("server", &query.server)]));
@@ -34,7 +34,7 @@ pub(crate) async fn restart(
 
 /// The log of one server or of all, as lines of JSON. The inner error says that there is no such server.
 pub(crate) async fn logs(
-    admin: &Admin,
+    admin: &AdminOptions,
     query: &LogsQuery,
 ) -> Result<Result<impl Stream<Item = Result<Bytes, Failure>> + Unpin + use<>, NoSuchServer>, Failure> {
     let follow = query.follow.to_string();
@@ -61,7 +61,7 @@ fn accepted(status: StatusCode) -> Result<(), Failure> {
 }
 
 async fn send(
-    admin: &Admin,
+    admin: &AdminOptions,
     method: Method,
     uri: &str,
 ) -> Result<(StatusCode, impl Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {

@@ -6,11 +6,11 @@ pub(crate) mod token;
 
 use std::path::{Path, PathBuf};
 
-use crate::args::Admin;
 use crate::config;
+use crate::options::AdminOptions;
 
 /// The path of the admin socket; `None` when no folder for it is known.
-fn socket_path(admin: &Admin) -> Option<PathBuf> {
+fn socket_path(admin: &AdminOptions) -> Option<PathBuf> {
     admin.admin_socket.clone().or_else(default_socket)
 }
 

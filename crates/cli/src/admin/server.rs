@@ -21,8 +21,8 @@ use transport::CancellationToken;
 
 use super::socket_path;
 use super::token::{self, Tokens};
-use crate::args::Admin;
 use crate::exit;
+use crate::options::AdminOptions;
 use crate::socket::Socket;
 
 /// How long to wait before the next attempt to open a socket that another dateline has.
@@ -57,7 +57,7 @@ pub(crate) struct AdminSocket {
 
 /// Opens the admin socket. This is done before dateline says that it serves, since whoever reads that may ask for the
 /// status. `None` when no folder for the socket is known.
-pub(crate) async fn open(admin: &Admin) -> Option<AdminSocket> {
+pub(crate) async fn open(admin: &AdminOptions) -> Option<AdminSocket> {
     let path = socket_path(admin)?;
     let opened = Socket::open(&path).await;
     Some(AdminSocket { path, opened })

@@ -4,13 +4,25 @@ use futures_util::StreamExt as _;
 use gateway::admin::{LogLine, LogsQuery};
 
 use crate::admin::client;
-use crate::args::Logs;
 use crate::exit::{Failure, meant};
+use crate::options::AdminOptions;
 use crate::terminal::print;
 use crate::words;
 
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  dateline logs time\n  dateline logs --follow")]
+pub(crate) struct Args {
+    /// The server whose log is shown. Default: all servers.
+    pub(crate) server: Option<String>,
+    /// Go on with each new line.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) admin: AdminOptions,
+}
+
 /// Prints the log of one server or of all.
-pub(crate) async fn run(args: Logs, as_json: bool) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let query = LogsQuery { server: args.server, follow: args.follow };
     let mut body = client::logs(&args.admin, &query).await?.map_err(|none| {
         let server = query.server.as_deref().unwrap_or_default();

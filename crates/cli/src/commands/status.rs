@@ -1,25 +1,32 @@
 //! `dateline status`.
 
-use gateway::admin::{ServerStatus, Status as AdminStatus};
+use gateway::admin::{ServerStatus, Status};
 
 use crate::admin::client;
-use crate::args::Status;
 use crate::exit::Failure;
+use crate::options::AdminOptions;
 use crate::terminal::print;
 use crate::words;
+
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  dateline status\n  dateline status --json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) admin: AdminOptions,
+}
 
 /// The headings of the table.
 const COLUMNS: [&str; 10] =
     ["server", "state", "revision", "transport", "pid", "tools", "calls", "errors", "restarts", "since"];
 
 /// Prints the status of the running dateline's servers.
-pub(crate) async fn run(args: Status, as_json: bool) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let status = client::status(&args.admin).await?;
     print(&if as_json { words::json(&status) } else { table(&status) })
 }
 
 /// The status as a table for people: one line per server, and below it what is wrong with it.
-fn table(status: &AdminStatus) -> String {
+fn table(status: &Status) -> String {
     if status.servers.is_empty() {
         return "no servers are configured\n".to_owned();
     }

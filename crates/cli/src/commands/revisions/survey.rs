@@ -1,9 +1,50 @@
 //! The tables of `spec`, as one list of entries of one form.
 
+use clap::ValueEnum;
 use spec::shape::{Kind as Block, Opens, Shape};
 use spec::{Direction, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta};
 
-use crate::args::Kind;
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Requests of a client.
+    Methods,
+    /// Requests of a server, or what it asks for in a result.
+    Questions,
+    /// Messages that are not answered.
+    Notifications,
+    /// What peers declare.
+    Capabilities,
+    /// Fields of the types that messages consist of.
+    Fields,
+    /// Kinds of content blocks.
+    Content,
+    /// Reserved keys of `_meta`.
+    Meta,
+    /// HTTP headers.
+    Headers,
+    /// Error codes.
+    Codes,
+    /// How a revision behaves.
+    Behaviour,
+}
+
+impl Kind {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Methods => "methods",
+            Kind::Questions => "questions",
+            Kind::Notifications => "notifications",
+            Kind::Capabilities => "capabilities",
+            Kind::Fields => "fields",
+            Kind::Content => "content",
+            Kind::Meta => "meta",
+            Kind::Headers => "headers",
+            Kind::Codes => "codes",
+            Kind::Behaviour => "behaviour",
+        }
+    }
+}
 
 /// How many revisions there are.
 pub(super) const COUNT: usize = Revision::ALL.len();

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value, json};
 use spec::{Revision, Setting};
 
-use crate::args::Kind;
-
-use super::survey::{Cell, Entry, in_order};
+use super::survey::{Cell, Entry, Kind, in_order};
 
 /// The columns of a terminal that a table keeps within.
 const WIDTH: usize = 100;

@@ -6,11 +6,26 @@ mod survey;
 use serde_json::Value;
 use spec::{Method, Revision};
 
-use crate::args::Revisions;
 use crate::exit::{Failure, meant};
 use crate::{terminal, words};
 use show::Look;
-use survey::{Cell, Entry, entries, in_order};
+use survey::{Cell, Entry, Kind, entries, in_order};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Names of what to show: methods, types, fields, headers, codes and others. Default: everything.
+    #[arg(value_name = "NAME", allow_negative_numbers = true)]
+    pub(crate) names: Vec<String>,
+    /// Show these revisions only, separated by commas.
+    #[arg(short, long, value_name = "DATE", value_delimiter = ',', value_parser = revision)]
+    pub(crate) revision: Vec<spec::Revision>,
+    /// Show entries of these kinds only, separated by commas.
+    #[arg(short, long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    pub(crate) kind: Vec<Kind>,
+    /// Show only what differs between the revisions shown. With one revision: what it changed.
+    #[arg(short, long)]
+    pub(crate) changed: bool,
+}
 
 /// Examples for `--help`; dates come from the tables as well.
 pub(crate) fn help() -> String {
@@ -47,7 +62,7 @@ pub(crate) fn revision(typed: &str) -> Result<Revision, String> {
 }
 
 /// `dateline revisions`.
-pub(crate) fn show(args: &Revisions, as_json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, as_json: bool) -> Result<(), Failure> {
     let revisions = columns(args)?;
     let all = entries();
     let of_kind: Vec<&Entry> =
@@ -78,7 +93,7 @@ pub(crate) fn show(args: &Revisions, as_json: bool) -> Result<(), Failure> {
 }
 
 /// The revisions to show, in their order: with `--changed`, one alone is shown beside the one before it.
-fn columns(args: &Revisions) -> Result<Vec<Revision>, Failure> {
+fn columns(args: &Args) -> Result<Vec<Revision>, Failure> {
     let all = in_order();
     let shown: Vec<Revision> =
         all.into_iter().filter(|r| args.revision.is_empty() || args.revision.contains(r)).collect();

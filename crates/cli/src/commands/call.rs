@@ -1,88 +1,36 @@
-//! `dateline list` and `dateline call`: a client in the terminal.
+//! `dateline call`.
 
 use std::io::IsTerminal as _;
-use std::time::Duration;
 
-use gateway::Target;
-use proto::{Answer, Event, EventSink, Object, Raw, Rejection, Request, Service as _, list_all};
-use serde_json::{Map, Value, json};
+use proto::{Answer, Event, EventSink, Object, Raw, Request, Service as _, list_all};
+use serde_json::{Map, Value};
 use spec::Method;
-use transport::TransportError;
-use transport::client::{Client, Program, Remote, Settings};
+use transport::client::Client;
 
-use crate::args::{Call, Configured, Target as Named};
-use crate::config;
+use crate::connect::{FRESH, answered, connect, value, waiting};
 use crate::exit::{Failure, meant};
+use crate::options::ConfigOptions;
 use crate::terminal::{self, print};
 use crate::words;
 
-/// How long something may take before it is said what is waited for.
-const SILENT: Duration = Duration::from_secs(1);
-/// Where a line of a terminal begins, and all that stands on it is gone.
-const FRESH: &str = "\r\x1b[K";
-
-/// `dateline list`.
-pub(crate) async fn list(args: Named, as_json: bool) -> Result<(), Failure> {
-    let client = connect(args.target.as_deref(), &args.command, &args.configured).await?;
-    let listed = lists(&client, as_json).await;
-    client.close().await;
-    listed
-}
-
-async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
-    let description = client.describe();
-    let mut found = Map::new();
-    found.insert("server".into(), value(&Raw::from(description.identity.clone())));
-    found.insert("revision".into(), client.revision().as_str().into());
-    let mut text = String::new();
-    let name = |o: &Object, key: &str| o.string(key).map(|s| words::line(&s)).unwrap_or_default();
-    let named = [name(&description.identity, "name"), name(&description.identity, "version")].join(" ");
-    let named = if named.trim().is_empty() { "a server without a name" } else { named.trim() };
-    text += &format!("{named}, revision {}\n", client.revision());
-    let lists = [
-        (Method::ToolsList, "Tools", "name"),
-        (Method::PromptsList, "Prompts", "name"),
-        (Method::ResourcesList, "Resources", "uri"),
-        (Method::ResourcesTemplatesList, "Resource templates", "uriTemplate"),
-    ];
-    for (method, heading, by) in lists {
-        let row = method.row();
-        if row.needs.is_some_and(|needed| !description.capabilities.has(needed)) {
-            continue;
-        }
-        let asking = list_all(method, client);
-        let entries = waiting(&format!("its answer to {}", method.wire()), asking).await.map_err(answered)?;
-        text += &table(heading, by, &entries);
-        found.insert(row.lists.unwrap_or_default().into(), entries.iter().map(value).collect());
-    }
-    print(&if as_json { words::json(&Value::Object(found)) } else { text })
-}
-
-/// A list for people: a line each, with the first sentence of the description.
-fn table(heading: &str, by: &str, entries: &[Raw]) -> String {
-    if entries.is_empty() {
-        return String::new();
-    }
-    let objects: Vec<Object> = entries.iter().filter_map(|entry| entry.object().ok()).collect();
-    let text = |o: &Object, key: &str| o.string(key).map(|s| words::line(&s)).unwrap_or_default();
-    let first = |o: &Object, key: &str| {
-        let text = o.string(key).unwrap_or_default();
-        let first: String = text.trim().lines().next().unwrap_or_default().chars().take(100).collect();
-        words::line(&first)
-    };
-    let width = objects.iter().map(|o| text(o, by).chars().count()).max().unwrap_or(0).min(40);
-    let mut lines = format!("\n{heading}\n");
-    for object in &objects {
-        let about = [first(object, "description"), first(object, "title"), first(object, "name")];
-        let about = about.into_iter().find(|t| !t.is_empty()).unwrap_or_default();
-        lines += format!("  {:width$}  {about}", text(object, by)).trim_end();
-        lines += "\n";
-    }
-    lines
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  dateline call http://127.0.0.1:4400/mcp add a=40 b=2\n  dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything"
+)]
+pub(crate) struct Args {
+    /// A URL or the name of a configured server, then the tool, then its arguments: `key=value` (the value is read as JSON
+    /// if it is JSON, else as text), or one JSON object. With `-- COMMAND` the tool comes first.
+    #[arg(value_name = "TARGET TOOL [ARGS]", required = true)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) configured: ConfigOptions,
+    /// A command that starts the server, after `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 /// `dateline call`.
-pub(crate) async fn call(args: Call, as_json: bool) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let mut words = args.words.into_iter();
     let target = if args.command.is_empty() { words.next() } else { None };
     let tool = words.next().ok_or_else(|| {
@@ -245,98 +193,10 @@ fn block(raw: &Raw) -> String {
     }
 }
 
-/// Waits for something, and says on a terminal what for once that takes longer than people like to wonder.
-async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
-    if !std::io::stderr().is_terminal() {
-        return work.await;
-    }
-    tokio::pin!(work);
-    tokio::select! {
-        done = &mut work => return done,
-        () = tokio::time::sleep(SILENT) => {}
-    }
-    // On one line, so that it can be taken back.
-    let what: String = words::line(what).chars().take(60).collect();
-    terminal::show(format!("{FRESH}… waiting for {what}").into_bytes());
-    let done = work.await;
-    terminal::show(FRESH.into());
-    done
-}
-
-async fn connect(
-    target: Option<&str>,
-    command: &[String],
-    configured: &Configured,
-) -> Result<Client, Failure> {
-    let settings = Settings::new("dateline", env!("CARGO_PKG_VERSION"));
-    let target = match (target, command) {
-        (_, [program, args @ ..]) => {
-            let (command, args) = (program.clone(), args.to_vec());
-            Target::Program(Program { name: command.clone(), command, args, ..Program::default() })
-        }
-        (Some(url), _) if url.contains("://") => Target::Remote(Remote::new(url)),
-        (Some(name), _) => configured_target(name, configured)?,
-        (None, _) => {
-            return Err(Failure::Usage("name a server: a URL, a configured name, or -- COMMAND ARGS".into()));
-        }
-    };
-    let connected = match &target {
-        Target::Program(program) => {
-            waiting(&format!("{} to answer", program.command), Client::start(program, settings)).await
-        }
-        Target::Remote(remote) => {
-            let shown = transport::shown_url(&remote.url);
-            waiting(&format!("{shown} to answer"), Box::pin(Client::connect(remote, settings))).await
-        }
-        Target::Local(_) | Target::Unusable(_) => return Err(Failure::Usage("name a server".into())),
-    };
-    connected.map_err(|error| unreachable(&error, &target))
-}
-
-/// Where a configured server is.
-fn configured_target(name: &str, configured: &Configured) -> Result<Target, Failure> {
-    let config = config::load(configured)?;
-    let servers = config.as_ref().map(|config| &config.options.servers[..]).unwrap_or_default();
-    match servers.iter().find(|server| server.name == name).map(|server| &server.target) {
-        Some(Target::Unusable(_)) => {
-            let of = |config: &config::Config| config.complaint(name);
-            Err(Failure::Usage(config.as_ref().and_then(of).unwrap_or_default()))
-        }
-        Some(target) => Ok(target.clone()),
-        None => {
-            let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-            let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-            let url = config::meant_url(name);
-            let meant = if url.is_empty() { meant(name, names) } else { url };
-            Err(Failure::Usage(format!(
-                "{name:?} is neither a URL nor the name of a configured server{meant} (configured: {known})"
-            )))
-        }
-    }
-}
-
-fn unreachable(error: &TransportError, target: &Target) -> Failure {
-    let pathless = match target {
-        Target::Remote(remote) => config::without_path(&remote.url),
-        _ => None,
-    };
-    match (error, pathless) {
-        (TransportError::Url { .. }, _) => Failure::Usage(error.to_string()),
-        (TransportError::Protocol(_), Some(meant)) => Failure::Reach(format!("{error} (is {meant} meant?)")),
-        _ => Failure::Reach(error.to_string()),
-    }
-}
-
-fn answered(rejection: Rejection) -> Failure {
-    Failure::Answer(rejection.to_string())
-}
-
-fn value(raw: &Raw) -> Value {
-    raw.read().unwrap_or_else(|_| json!(raw.as_str()))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
