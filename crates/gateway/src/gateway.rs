@@ -17,17 +17,19 @@ use crate::options::Options;
 use crate::upstream::Upstream;
 use crate::upstream::logs::Logs;
 
-/// How long the first lists wait for servers that are still starting.
+/// How long after the start lists wait for servers that are still starting: most servers are up by then, and no client
+/// gives up.
 const SETTLE: Duration = Duration::from_secs(4);
 
-/// The servers behind one endpoint. Clones are handles to the same one.
+/// A gateway over many servers. Clones share one gateway.
 #[derive(Clone)]
 pub struct Gateway(pub(crate) Arc<Inner>);
 
+/// What all clones share.
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) description: RwLock<Arc<Description>>,
-    /// What is served now; replaced as a whole.
+    /// The servers. The list is replaced as a whole, so that a request keeps the one it began with.
     pub(crate) upstreams: RwLock<Arc<Vec<Arc<Upstream>>>>,
     pub(crate) options: Mutex<Options>,
     pub(crate) catalog: RwLock<Arc<Catalog>>,
@@ -44,7 +46,7 @@ impl Gateway {
         Arc::clone(&self.0.upstreams.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for servers that are still starting, if this is soon after the start.
+    /// Waits for servers that are still starting, until [`SETTLE`] after the start.
     pub(crate) async fn settled(&self) {
         let upstreams = self.upstreams();
         let all = join_all(upstreams.iter().map(|upstream| upstream.settled()));

@@ -1,4 +1,4 @@
-//! The gateway started, given other servers while it runs, and closed.
+//! Starts the gateway, changes its servers while it runs, and closes it.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -22,21 +22,21 @@ use crate::upstream::Upstream;
 use crate::upstream::state::State;
 use crate::upstream::supervise::supervise;
 
-/// What a change of options did.
+/// What [`Gateway::apply`] changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppliedOptions {
-    /// Servers that are new, or are started again because they changed.
+    /// The servers that are started: new ones, and those whose options changed.
     pub started: Vec<String>,
-    /// Servers that were taken away.
+    /// The servers that were taken away.
     pub stopped: Vec<String>,
-    /// How many keep running untouched.
+    /// How many servers keep running, since nothing about them changed.
     pub kept: usize,
 }
 
 impl Gateway {
-    /// Starts all servers at once, and serves what is there. `names` is where names are remembered, so that they
-    /// stay the same at every start. A gateway that has the same `keys` can go on with a request where this one left
-    /// off, but for calls that a server of a handshake revision holds open here.
+    /// Starts all servers at once. `names` is the file in which the names of tools and prompts are remembered, so that they
+    /// stay the same at every start. Another gateway with the same `keys` can go on with a request that asked a question
+    /// here, unless a server of a legacy revision holds the call open.
     pub fn start(options: Options, settings: Settings, names: Option<PathBuf>, keys: impl Keys) -> Gateway {
         let (merging, wanted) = MergeRequests::new();
         let gateway = Gateway(Arc::new(Inner {
@@ -57,8 +57,8 @@ impl Gateway {
         gateway
     }
 
-    /// Serves other servers from now on. What did not change keeps running; calls of what goes are finished, within
-    /// limits; clients are told.
+    /// Replaces the options. Servers whose options did not change keep running. Servers that are taken away finish their
+    /// calls first, for at most 30 seconds. Clients are told what changed.
     pub fn apply(&self, options: Options) -> AppliedOptions {
         let mut applied = AppliedOptions::default();
         let mut current = self.0.options.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,8 +96,8 @@ impl Gateway {
         applied
     }
 
-    /// Has a server started again at once, whether it runs or not, and waits for so long until it is up or found not to
-    /// be had. Says how it is; `None` where there is none of this name.
+    /// Starts a server again at once, whether it runs or not, and waits until it is up or down, at most for `patience`.
+    /// Returns its status; `None` when no server has this name.
     pub async fn restart(&self, name: &str, patience: Duration) -> Option<ServerStatus> {
         let upstreams = self.upstreams();
         let upstream = upstreams.iter().find(|upstream| upstream.options.name == name)?;
@@ -110,22 +110,22 @@ impl Gateway {
         Some(upstream.status())
     }
 
-    /// How each server is, in order.
+    /// The status of each server, in the order of the options.
     pub fn status(&self) -> Vec<ServerStatus> {
         self.upstreams().iter().map(|upstream| upstream.status()).collect()
     }
 
-    /// The file that says what is served.
+    /// The configuration file that the options came from, if they came from one.
     pub fn source(&self) -> Option<PathBuf> {
         self.0.options.lock().unwrap_or_else(PoisonError::into_inner).source.clone()
     }
 
-    /// What servers said and what happened to them, of one or of all, and what follows.
+    /// The kept log lines of one server or of all, and a receiver of the lines that follow.
     pub fn logs(&self, server: Option<&str>) -> (Vec<LogLine>, broadcast::Receiver<LogLine>) {
         self.0.logs.read(server)
     }
 
-    /// Ends all servers, programs in the order of the specification.
+    /// Ends all servers, and waits until they have ended.
     pub async fn close(&self) {
         let upstreams =
             std::mem::take(&mut *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner));

@@ -1,17 +1,18 @@
-//! The names that were given, from one start to the next.
+//! Remembers the names that were given to tools and prompts, across restarts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Of one list: by server and own name, the name that was given, once one was.
+/// The names of one list: by server and by the server's own name, the name that was given, if one was.
 pub(crate) type GivenNames = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
-/// How many names are stored of a server that lists them no more: a server may invent a new one each time it is asked.
+/// How many names of a server are remembered that are not in its list. A server may invent new names each time it is
+/// asked, so there has to be a limit.
 const FORMER: usize = 1000;
 
-/// The names that servers have, and those that were given to them. StoredNames in a file, they make names the same at every
+/// The names that servers have, and those that were given to them. Kept in a file, they make names the same at every
 /// start, whichever server is up first.
 #[derive(Debug, Default)]
 pub(crate) struct NameStore {
@@ -22,19 +23,19 @@ pub(crate) struct NameStore {
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct StoredNames {
-    /// How names were made; others are made otherwise.
+    /// The naming rules by which the names were given. Under other rules other names are given.
     rules: String,
     names: BTreeMap<String, GivenNames>,
 }
 
 impl NameStore {
-    /// Reads what was stored; a file that cannot be read is as good as none.
+    /// Reads the file. A file that cannot be read counts as empty: the names are given anew.
     pub(crate) fn load(path: Option<PathBuf>) -> NameStore {
         let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         NameStore { path, stored: serde_json::from_str(&text).unwrap_or_default(), changed: false }
     }
 
-    /// Names are made by these rules from now on. Those that were given by others are not given any more.
+    /// Sets the naming rules. Names that were given under other rules are forgotten.
     pub(crate) fn rule(&mut self, rules: &str) {
         if self.stored.rules != rules {
             rules.clone_into(&mut self.stored.rules);
@@ -44,7 +45,7 @@ impl NameStore {
         }
     }
 
-    /// Notes the names of a server that is there.
+    /// Remembers the names that a server lists.
     pub(crate) fn note<'a>(&mut self, list: &str, server: &str, own: impl Iterator<Item = &'a str> + Clone) {
         let of_list = self.stored.names.entry(list.to_owned()).or_default();
         let names = of_list.entry(server.to_owned()).or_default();
@@ -62,7 +63,7 @@ impl NameStore {
         }
     }
 
-    /// Notes the name that was given to something.
+    /// Remembers the name that was given to an entry.
     pub(crate) fn give(&mut self, list: &str, server: &str, own: &str, name: &str) {
         let known =
             self.stored.names.get_mut(list).and_then(|of| of.get_mut(server)).and_then(|of| of.get_mut(own));
@@ -74,12 +75,12 @@ impl NameStore {
         }
     }
 
-    /// What is known of a list.
+    /// The names of a list that are remembered.
     pub(crate) fn given(&self, list: &str) -> Option<&GivenNames> {
         self.stored.names.get(list)
     }
 
-    /// Writes the file where anything is new.
+    /// Writes the file if anything changed.
     pub(crate) fn save(&mut self) {
         let Some(path) = self.path.as_ref().filter(|_| std::mem::take(&mut self.changed)) else { return };
         let text = serde_json::to_string_pretty(&self.stored).unwrap_or_default();

@@ -18,13 +18,13 @@ use crate::upstream::offer::{ListEntry, Offer};
 use given_names::{GivenNames, NameStore};
 use name::{Candidate, NamingRules};
 
-/// How much work is done to find the template that a URI is of, in steps: a fraction of a second. Templates beyond that
-/// are only looked at by how they begin.
+/// How many steps are spent to match a URI against templates: a fraction of a second. Templates after that are compared by
+/// their beginning only.
 const STEPS: usize = 1 << 24;
-/// How many servers are asked for a resource that none of them is known to have.
+/// How many servers are asked for a resource that no server is known to have. Each costs the client a round trip.
 const ASKED: usize = 8;
 
-/// The merged lists, in the order of the servers and of their own lists. It is made as a whole and never changed.
+/// The merged lists of all servers, in the order of the servers and of their own lists. It is replaced as a whole.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) tools: NamedEntries,
@@ -36,7 +36,7 @@ pub(crate) struct Catalog {
     /// Which servers have resources of which scheme, each once.
     schemes: Vec<(String, Arc<Upstream>)>,
     mirrors: HashMap<String, Arc<[HeaderParam]>>,
-    /// Whether all servers were seen: what is whose before that depends on which came first.
+    /// Whether each server was up or down once. Before that, which server has a resource depends on which came up first.
     settled: bool,
 }
 
@@ -46,21 +46,21 @@ struct TemplateRoute {
     upstream: Arc<Upstream>,
 }
 
-/// Things that have a name.
+/// The tools or prompts of all servers, by name.
 #[derive(Default)]
 pub(crate) struct NamedEntries {
     pub(crate) listed: Vec<Raw>,
     routes: HashMap<String, Route>,
 }
 
-/// Whose something is, and what it is called there.
+/// The server of a tool or prompt, and the server's own name for it.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) name: ByteString,
 }
 
-/// What one server offers in a list, and whether it is shown: of a server that is not there it is only known whose it is.
+/// One list of one server, and whether it is shown. The list of a server that does not run is used for routing only.
 struct SourceList {
     upstream: Arc<Upstream>,
     offer: Arc<Offer>,
@@ -86,8 +86,8 @@ impl NamedEntries {
         self.routes.get(name)
     }
 
-    /// Merges one list of all servers. `settled` says that all servers were seen, so that names can be given for good.
-    /// `also` gets each thing with its name.
+    /// Merges one list of all servers. Names are remembered once the servers are `settled`. Calls `also` with each entry that
+    /// is shown, and its name.
     fn merge(
         sources: &[SourceList],
         method: Method,
@@ -132,7 +132,7 @@ impl NamedEntries {
 }
 
 impl Catalog {
-    /// Merges what the servers list. Whose a resource was before, it stays while that server lists it.
+    /// Merges the lists of all servers. A resource stays with the server that had it before, while that server lists it.
     pub(crate) fn merge(
         before: &Catalog,
         upstreams: &[Arc<Upstream>],
@@ -172,7 +172,7 @@ impl Catalog {
             let schemes: BTreeSet<&str> = schemes.map(|(scheme, _)| scheme).collect();
             self.schemes.extend(schemes.iter().map(|s| ((*s).to_owned(), Arc::clone(&source.upstream))));
             for entry in &source.offer.entries {
-                // Of several servers with one URI that is asked which had it before, else the first.
+                // Of several servers with one URI, the one that had it before is asked, else the first.
                 let owner = before.owners.get(&entry.key).filter(|_| before.settled);
                 let owner = owner.map(|owner| owner.options.name.as_str());
                 let all = listing.get(&*entry.key).map(Vec::as_slice).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Catalog {
         }
     }
 
-    /// What of it is not as it was.
+    /// What changed since the catalog before.
     pub(crate) fn changes(&self, before: &Catalog) -> Vec<Change> {
         let changed = [
             (self.tools.listed != before.tools.listed, Change::Tools),
@@ -214,7 +214,7 @@ impl Catalog {
         changed.into_iter().filter_map(|(changed, change)| changed.then_some(change)).collect()
     }
 
-    /// Whose resource a URI is: the server that lists it, else the first whose template fits.
+    /// The server of a resource: the one that lists it, else the first whose template matches.
     pub(crate) fn owner(&self, uri: &str) -> Option<Arc<Upstream>> {
         self.owners.get(uri).cloned().or_else(|| self.matching(uri).next().map(Arc::clone))
     }
@@ -251,7 +251,7 @@ impl Catalog {
         found
     }
 
-    /// Whose templates a URI is of.
+    /// The servers whose templates match a URI.
     fn matching<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = &'a Arc<Upstream>> {
         let mut left = STEPS;
         self.patterns.iter().filter_map(move |pattern| {
@@ -262,7 +262,7 @@ impl Catalog {
         })
     }
 
-    /// Whose template this is.
+    /// The server that lists a template.
     pub(crate) fn template_owner(&self, source: &str) -> Option<Arc<Upstream>> {
         self.patterns.iter().find(|pattern| pattern.source == source).map(|p| Arc::clone(&p.upstream))
     }
@@ -272,7 +272,7 @@ impl Catalog {
     }
 }
 
-/// The rules that names were given by, as they are remembered.
+/// The naming rules as the file of names has them.
 fn said(prefix: Prefix, names: Names) -> &'static str {
     match (prefix, names) {
         (Prefix::Always, Names::Protocol) => "always",

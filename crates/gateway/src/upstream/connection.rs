@@ -1,4 +1,4 @@
-//! The connections of one server: the first is watched, further ones are there while calls are many.
+//! A connection to a server, and how much it is used.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use proto::Service;
 use tokio::time::Instant;
 use transport::client::Client;
 
-/// One connection.
+/// A connection to a server.
 pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) service: Arc<dyn Service>,
@@ -17,7 +17,7 @@ pub(crate) struct Connection {
     used: Mutex<Instant>,
 }
 
-/// A connection that is used; given back when dropped.
+/// A use of a connection, which ends when this is dropped.
 pub(crate) struct Lease(pub(crate) Arc<Connection>);
 
 impl Connection {
@@ -36,14 +36,14 @@ impl Connection {
         Lease(Arc::clone(self))
     }
 
-    /// How much is under way. A call that waits for its client's answer counts: what its server asks meanwhile could be
-    /// either's, where another call shares the connection.
+    /// How many calls run on it. A call that waits for its client's answer counts too: if another call shared the
+    /// connection, a question of the server could belong to either.
     pub(crate) fn busy(&self) -> usize {
         let held = self.client.as_ref().map_or(0, Client::in_flight);
         self.busy.load(Ordering::Relaxed).max(held)
     }
 
-    /// Since when it is unused; `None` while it is used, or holds a call that waits for an answer.
+    /// Since when it is unused; `None` while a call runs or waits for an answer on it.
     pub(crate) fn unused_since(&self) -> Option<Instant> {
         let held = self.client.as_ref().is_some_and(|client| client.in_flight() > 0);
         (self.busy() == 0 && !held).then(|| *self.used.lock().unwrap_or_else(PoisonError::into_inner))
@@ -61,7 +61,7 @@ impl Drop for Lease {
     }
 }
 
-/// Ends connections.
+/// Closes connections, all at once.
 pub(crate) async fn close(connections: Vec<Arc<Connection>>) {
     join_all(connections.iter().filter_map(|i| i.client.as_ref()).map(Client::close)).await;
 }

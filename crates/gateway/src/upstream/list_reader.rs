@@ -1,4 +1,4 @@
-//! The lists of one server: read when it starts and when they change, again where that failed, and never waited for.
+//! Reads the lists of a server: when it starts, when they change, and again after a failure. Clients do not wait for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::backoff::Backoff;
 use super::list::LISTS;
 use super::offer::{EntryNotes, Offer, thing};
 
-/// How long a list holds of a server that does not tell when it changes.
+/// How old the list of a server that reports no changes may be before it is read again for a client.
 const UNTOLD: Duration = Duration::from_secs(10);
-/// How long a list may take.
+/// How long a server may take to send all pages of a list.
 const LISTING: Duration = Duration::from_secs(30);
 /// How soon after a list was begun to be read it is read again: a server that tells of changes without end is asked four
 /// times a second.
@@ -144,7 +144,7 @@ impl Upstream {
     }
 }
 
-/// Reads the lists of a connection as that is due, each once at a time.
+/// Reads the lists of a server over one connection when they are due; each list once at a time.
 pub(crate) struct ListReader {
     upstream: Arc<Upstream>,
     service: Arc<dyn Service>,
@@ -156,7 +156,7 @@ pub(crate) struct ListReader {
 }
 
 impl ListReader {
-    /// All of them are due.
+    /// Makes a reader for which all lists are due.
     pub(crate) fn new(upstream: &Arc<Upstream>, service: &Arc<dyn Service>) -> ListReader {
         let now = Instant::now();
         ListReader {
@@ -170,12 +170,12 @@ impl ListReader {
         }
     }
 
-    /// Whether each was tried.
+    /// Whether each list was read or tried.
     pub(crate) fn tried_all(&self) -> bool {
         self.tried.len() == LISTS.len()
     }
 
-    /// What was told to have changed is read again.
+    /// Plans to read the lists that the server says have changed.
     pub(crate) fn changed(&mut self, change: &Change) {
         let methods: &[Method] = match change {
             Change::Tools => &[Method::ToolsList],
@@ -188,7 +188,7 @@ impl ListReader {
         methods.iter().for_each(|method| self.want(*method, AGAIN));
     }
 
-    /// Somebody wants a list.
+    /// Plans to read a list that a client asked for.
     pub(crate) fn wanted(&mut self, method: Method) {
         self.want(method, AGAIN);
     }
@@ -200,7 +200,7 @@ impl ListReader {
         *due = at.min(*due);
     }
 
-    /// Waits until a list was read; says whether what is shown of it changed. It can be dropped and called again.
+    /// Waits until a list was read; returns whether what is shown of it changed. It is cancel safe.
     pub(crate) async fn next(&mut self) -> bool {
         loop {
             let now = Instant::now();
@@ -231,7 +231,7 @@ impl ListReader {
         }
     }
 
-    /// A list that could not be read is read again, in growing backoff.
+    /// Plans to read a list again if it could not be read, after a pause that grows.
     fn again(&mut self, method: Method) {
         if self.upstream.record().lists.get(&method).is_some_and(|list| list.trouble.is_some()) {
             let at = Instant::now() + self.backoff.entry(method).or_default().next();

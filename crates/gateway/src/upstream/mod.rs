@@ -31,38 +31,40 @@ use state::State;
 
 /// How long a server may be silent before its status says so.
 const SILENT: Duration = Duration::from_secs(3);
-/// How long a request waits for a server that was gone before it took it, or that is tried at once for it.
+/// How long a request waits for a server that was gone before it took the request, or that is started for it.
 const RETURN: Duration = Duration::from_secs(10);
 
-/// A server.
+/// An upstream server. It is shared by the task that keeps it running and by the requests that use it.
 pub(crate) struct Upstream {
     pub(crate) options: ServerOptions,
     settings: Settings,
     state: watch::Sender<(State, SystemTime)>,
     record: Mutex<Record>,
     pub(crate) logs: Arc<Logs>,
-    /// Somebody wants it, although it is not there.
+    /// Wakes the supervisor: a request needs the server, which does not run.
     pub(crate) wanted: Notify,
-    /// It is to be started again.
+    /// Wakes the supervisor: the server is to be started again.
     pub(crate) restart: Notify,
-    /// Lists that somebody wants to be read again.
+    /// The lists that clients asked for and that are to be read again.
     relist: Mutex<HashSet<Method>>,
     relisted: Notify,
-    /// Says when a list was read.
+    /// Changes whenever a list was read.
     pub(crate) read: watch::Sender<()>,
-    /// It goes once its calls have ended.
+    /// Cancelled when the server is taken away: it ends once its calls have ended.
     pub(crate) retired: CancellationToken,
-    /// It goes now.
+    /// Cancelled when the server ends at once.
     pub(crate) ending: CancellationToken,
     pub(crate) ended: CancellationToken,
     pub(crate) calls: AtomicU64,
     pub(crate) errors: AtomicU64,
-    /// How often it was tried to start it, and how often it came up.
+    /// How often a start was tried.
     pub(crate) starts: AtomicU64,
+    /// How often the server came up.
     ups: AtomicU64,
     next_connection: AtomicU64,
 }
 
+/// What is known of a server, under one lock.
 #[derive(Default)]
 pub(crate) struct Record {
     /// The first is watched; the others are there while calls are many.
@@ -174,7 +176,7 @@ impl Upstream {
         self.state.send_replace((State::Down(why.to_owned()), SystemTime::now()));
     }
 
-    /// Waits until it is up or not to be had. One that is started on first use is started for its lists.
+    /// Waits until it is up or down. A server that is started on first use is started so that its lists can be read.
     pub(crate) async fn settled(&self) {
         if self.state() == State::Idle {
             if self.has_listed() {
@@ -195,7 +197,7 @@ impl Upstream {
         !self.record().lists.is_empty()
     }
 
-    /// Lets it go once its calls have ended.
+    /// Ends it once its calls have ended.
     pub(crate) fn retire(&self) {
         self.retired.cancel();
     }
@@ -211,19 +213,19 @@ impl Upstream {
         self.ended.cancelled().await;
     }
 
-    /// Whether it goes, or is gone.
+    /// Whether it was taken away.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.is_cancelled()
     }
 
-    /// Has one that is not there tried at once.
+    /// Starts it at once if it is down.
     pub(crate) fn want_back(&self) {
         if matches!(*self.state.borrow(), (State::Down(_), _)) {
             self.wanted.notify_one();
         }
     }
 
-    /// Has a list read again.
+    /// Asks for a list to be read again.
     pub(crate) fn relist(&self, method: Method) {
         self.relist.lock().unwrap_or_else(PoisonError::into_inner).insert(method);
         self.relisted.notify_one();
@@ -235,7 +237,7 @@ impl Upstream {
         std::mem::take(&mut *self.relist.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for a while until it is there again.
+    /// Waits until it runs again, at most [`RETURN`].
     pub(crate) async fn back(&self) {
         let there = || self.record().connections.iter().any(|connection| !connection.is_gone());
         let back = async {
@@ -253,7 +255,7 @@ impl Upstream {
         let _ = tokio::time::timeout(RETURN, back).await;
     }
 
-    /// Waits until one that is not there was tried once more, at once.
+    /// Starts it at once although it is down, and waits until that succeeded or failed, at most [`RETURN`].
     async fn tried(&self) {
         let mut state = self.state.subscribe();
         self.wanted.notify_one();
@@ -265,7 +267,10 @@ impl Upstream {
         let _ = tokio::time::timeout(RETURN, tried).await;
     }
 
-    /// A connection to use.
+    /// Takes a connection to use, and waits for the server if it is starting.
+    ///
+    /// # Errors
+    /// When the server does not run, or has just ended.
     pub(crate) async fn lease(&self) -> Result<Lease, Rejection> {
         let usable = !matches!(self.options.target, Target::Unusable(_));
         match self.state() {
@@ -282,7 +287,7 @@ impl Upstream {
             State::Starting | State::Idle => {
                 Err(Rejection::Internal(format!("the server {name} is still starting")))
             }
-            // Why is for whoever runs it: `dateline status` says so.
+            // The reason is for whoever runs the gateway: `dateline status` shows it.
             State::Down(_) if !usable => Err(Rejection::Internal(format!(
                 "the server {name} is not running: it is not configured as it must be"
             ))),
@@ -292,7 +297,7 @@ impl Upstream {
         }
     }
 
-    /// A connection that is free, one more where there may be, else the one with the least to do.
+    /// A connection that is free; else a new one, if the pool has room; else the one that runs the fewest calls.
     async fn free(&self) -> Result<Lease, Rejection> {
         {
             let mut record = self.record();
@@ -327,7 +332,7 @@ impl Upstream {
         }
     }
 
-    /// The connection of this number, for what can only go on there.
+    /// The connection with this id, for a call that waits there.
     pub(crate) fn connection(&self, id: u64) -> Option<Lease> {
         self.record().connections.iter().find(|connection| connection.id == id).map(Connection::lease)
     }
@@ -351,7 +356,7 @@ impl Upstream {
         Ok(Connection::new(id, Arc::new(client.clone()), Some(client)))
     }
 
-    /// What it offers in a list, as of the last time it was read.
+    /// The entries of one of its lists, as they were last read.
     pub(crate) fn offer(&self, method: Method) -> Option<Arc<Offer>> {
         self.record().lists.get(&method).map(|list| Arc::clone(&list.offer))
     }
@@ -421,7 +426,7 @@ impl Upstream {
         }
     }
 
-    /// Takes the connections that nobody used for long, down to the minimum.
+    /// Takes out the connections that were unused for long, down to the minimum of the pool.
     pub(crate) fn unused(&self) -> Vec<Arc<Connection>> {
         let pool = self.options.pool;
         let mut record = self.record();
@@ -445,7 +450,7 @@ impl Upstream {
     }
 }
 
-/// A place in the pool that is kept free for a connection that is being made.
+/// A place in the pool for a connection that is being made; free again when this is dropped.
 struct PoolSlot<'a>(&'a Upstream);
 
 impl Drop for PoolSlot<'_> {

@@ -1,4 +1,4 @@
-//! What one server offers in one list, made ready once when it was read.
+//! The entries of one list of one server, checked and made ready to be shown.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub(crate) struct Offer {
     pub(crate) left_out: EntryNotes,
 }
 
-/// One of them.
+/// An entry of a list.
 #[derive(Debug)]
 pub(crate) struct ListEntry {
     /// The name, URI or template that it is asked for by.
@@ -32,7 +32,7 @@ pub(crate) struct ListEntry {
     pub(crate) template: Option<Template>,
 }
 
-/// Things that are not shown as their server sent them.
+/// Notes about entries of a list: the first of them in words, and how many there are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EntryNotes {
     /// The first of them, by name, and why.
@@ -50,7 +50,7 @@ impl EntryNotes {
     }
 }
 
-/// By what an entry of a list is asked for.
+/// The field that identifies an entry of a list.
 fn key(method: Method) -> &'static str {
     match method {
         Method::ResourcesList => "uri",
@@ -59,7 +59,7 @@ fn key(method: Method) -> &'static str {
     }
 }
 
-/// What is called so in a sentence.
+/// The word for an entry of a list in a sentence.
 pub(crate) fn thing(method: Method) -> &'static str {
     match method {
         Method::ToolsList => "tool",
@@ -70,7 +70,7 @@ pub(crate) fn thing(method: Method) -> &'static str {
 }
 
 impl Offer {
-    /// Makes a list ready. What means nothing is left out, and what is not allowed is.
+    /// Makes a list ready. Leaves out entries that are not valid, and tools that the configuration hides.
     pub(crate) fn new(method: Method, sent: &[Raw], options: &ServerOptions) -> Offer {
         let mut offer = Offer::default();
         let (Some(shape), key) = (sound::entries(method.row()), key(method)) else { return offer };
@@ -126,7 +126,7 @@ impl Offer {
         Ok(())
     }
 
-    /// What is not what it was: a server may have had something approved that it then makes another thing of.
+    /// The entries whose definition changed. A server may change a tool after its user approved it, so this is logged.
     pub(crate) fn changed_since(&self, before: &Offer) -> EntryNotes {
         let old: HashMap<&str, &Raw> = before.entries.iter().map(|entry| (&*entry.key, &entry.raw)).collect();
         let mut changed = EntryNotes::default();
@@ -139,7 +139,7 @@ impl Offer {
     }
 }
 
-/// The members in which two objects differ.
+/// The names of the fields in which two objects differ.
 fn differences(old: &Raw, new: &Raw) -> String {
     let (old, new) = (old.object().unwrap_or_default(), new.object().unwrap_or_default());
     let names = old.iter().chain(new.iter()).map(|(name, _)| name);
@@ -152,7 +152,7 @@ fn differences(old: &Raw, new: &Raw) -> String {
     changed.join(", ")
 }
 
-/// Says of a tool what is to be said in place of its server's words; says whether that changed it.
+/// Replaces the title and description of a tool by the configured ones; returns whether it changed the tool.
 fn overridden(name: &str, tool: &mut Object, options: &ServerOptions) -> bool {
     let Some(said) = options.overrides.get(name) else { return false };
     for (member, text) in [("title", &said.title), ("description", &said.description)] {

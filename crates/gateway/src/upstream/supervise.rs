@@ -35,10 +35,10 @@ enum RunEnd {
     Gone(String),
 }
 
-/// Keeps a server running until it is to go. It is never given up.
+/// Keeps a server running until it is taken away. A server that fails is tried again for ever.
 pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
     if let Target::Unusable(why) = &upstream.options.target {
-        // Only another configuration brings it back. Who read this one has warned of it.
+        // Only another configuration makes it usable. Whoever read this one has warned of it.
         upstream.unusable(why);
         upstream.retired.cancelled().await;
     }
@@ -71,7 +71,7 @@ pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
             connection::close(connections).await;
             continue;
         };
-        // Those that still work on calls end with them.
+        // A connection on which calls still run ends with them.
         drop(connections);
         if begun.elapsed() > STEADY {
             backoff = Backoff::default();
@@ -85,7 +85,7 @@ pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
         tokio::select! {
             () = upstream.retired.cancelled() => break,
             () = upstream.restart.notified() => backoff = Backoff::default(),
-            // One that is started on first use is tried for who wants it.
+            // A server that is started on first use waits until it is used.
             () = tokio::time::sleep(backoff.next()), if upstream.options.pool.min > 0 => {}
             () = wanted => {}
         }
@@ -94,7 +94,7 @@ pub(crate) async fn supervise(gateway: Gateway, upstream: Arc<Upstream>) {
     leave(&upstream).await;
 }
 
-/// Waits for what is under way, and ends the connections.
+/// Waits for the calls that run, at most [`DRAIN_TIMEOUT`], and closes the connections.
 async fn leave(upstream: &Upstream) {
     let connections = std::mem::take(&mut upstream.record().connections);
     let quiet = async {
@@ -132,7 +132,7 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> RunEnd {
         }
     };
     tokio::pin!(gone);
-    // Watched before it is read: what changes in between is not missed.
+    // Changes are watched before the lists are read, so that no change in between is missed.
     let mut changes = tokio::select! {
         why = &mut gone => return RunEnd::Gone(why),
         changes = watch_lists(upstream, &first.service) => changes,
@@ -171,7 +171,7 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> RunEnd {
         if !upstream.is_up() && (up || reader.tried_all()) {
             up = true;
             upstream.record().offered = true;
-            // Merged before it counts as up: whoever waits for that finds what it offers.
+            // The catalog has its entries before it counts as up: who waits for that finds them.
             gateway.merged().await;
             upstream.set(State::Up);
             // Names are given for good once all servers were seen.
