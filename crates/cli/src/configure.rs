@@ -9,17 +9,17 @@ use crate::exit::Failure;
 use crate::options::{AdminOptions, ConfigOptions};
 use crate::words;
 
-/// How often, and how long after each other, a running dateline is asked whether it has taken a change: it reads a file
-/// once that has settled.
+/// How often a running dateline is asked whether it serves a change, and how long after each other: it reads the file only
+/// when that has settled.
 const ASKED: (usize, Duration) = (20, Duration::from_millis(100));
 
-/// The file that is changed.
+/// The configuration file to change.
 pub(crate) fn own(configured: &ConfigOptions) -> Result<PathBuf, Failure> {
     let place = config::place(configured).map(|(path, _)| path);
     place.ok_or_else(|| Failure::Usage("$HOME is not set; name a file with --config".into()))
 }
 
-/// What becomes of a change, by what the running dateline says: whether it has a server, or has it no longer.
+/// Says whether the running dateline serves a change: that a server was added, or removed.
 pub(crate) async fn served(admin: &AdminOptions, path: &Path, name: &str, added: bool) -> String {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| config::absolute(path));
     let mut other = None;
@@ -54,7 +54,7 @@ pub(crate) async fn served(admin: &AdminOptions, path: &Path, name: &str, added:
     }
 }
 
-/// What would keep a new entry from being served here and now, and what is in doubt about it.
+/// Why a new entry could not be served here and now, and what is in doubt about it.
 pub(crate) fn lacks(name: &str, entry: &Entry) -> Vec<String> {
     let text = config::text_of(&[(name.to_owned(), entry.clone())]);
     match config::read(&text, &|name| std::env::var(name).ok()) {

@@ -16,8 +16,8 @@ use crate::readers;
 use crate::terminal::say;
 use crate::words;
 
-/// A gateway over the configured servers, or the demo until some are. `long` says that it runs for itself, and so
-/// remembers names.
+/// Starts a gateway over the configured servers, or over the demo until there is a configuration. `long` says that the
+/// gateway serves many clients, and remembers the names of tools for the next start.
 pub(crate) fn gateway(
     configured: &ConfigOptions,
     config: Option<&Config>,
@@ -52,8 +52,8 @@ fn complain(config: &Config) {
     }
 }
 
-/// Serves the configuration as it changes: on SIGHUP, and when its file was written, appears or goes. An edit that is
-/// wrong as a whole changes nothing and is reported; nor does a file that goes.
+/// Follows the configuration: reads it again on SIGHUP and when its file changes. A file that cannot be read as a whole
+/// changes nothing, and is reported; so does a file that is removed.
 pub(crate) fn follow(
     configured: &ConfigOptions,
     config: Option<Config>,
@@ -66,7 +66,7 @@ pub(crate) fn follow(
         let Some(mut changes) = Changes::of(&path, "the configuration") else { return };
         let mut last = config;
         let mut there = last.is_some();
-        // Looked at once in any case: it may have changed before it was watched.
+        // It is read once in any case: it may have changed before it was watched.
         loop {
             take(&path, &gateway, &mut last, &mut there);
             if !changes.next(&shutdown).await {
@@ -76,7 +76,7 @@ pub(crate) fn follow(
     });
 }
 
-/// Reads a configuration, and serves it where it is another one than the last.
+/// Reads the configuration, and serves it if it differs from the last one.
 fn take(path: &Path, gateway: &Gateway, last: &mut Option<Config>, there: &mut bool) {
     let was_there = std::mem::replace(there, path.exists());
     if !*there {

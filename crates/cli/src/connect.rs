@@ -15,10 +15,10 @@ use crate::options::ConfigOptions;
 use crate::terminal;
 use crate::words;
 
-/// How long something may take before it is said what is waited for.
+/// How long a wait may take on a terminal before the program says what it waits for.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// Where a line of a terminal begins, and all that stands on it is gone.
+/// Goes to the beginning of the terminal's line, and clears it.
 pub(crate) const FRESH: &str = "\r\x1b[K";
 
 pub(crate) async fn connect(
@@ -51,7 +51,7 @@ pub(crate) async fn connect(
     connected.map_err(|error| unreachable(&error, &target))
 }
 
-/// Where a configured server is.
+/// The target of a configured server.
 fn configured_target(name: &str, configured: &ConfigOptions) -> Result<Target, Failure> {
     let config = config::load(configured)?;
     let servers = config.as_ref().map(|config| &config.options.servers[..]).unwrap_or_default();
@@ -85,7 +85,7 @@ fn unreachable(error: &TransportError, target: &Target) -> Failure {
     }
 }
 
-/// Waits for something, and says on a terminal what for once that takes longer than people like to wonder.
+/// Waits for something. On a terminal, says what for when that takes longer than [`SILENT`].
 pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
     if !std::io::stderr().is_terminal() {
         return work.await;

@@ -16,7 +16,7 @@ pub(crate) fn limits(listen: &ListenOptions) -> Limits {
     Limits { message: listen.max_message, ..Limits::default() }
 }
 
-/// Where to listen, and how.
+/// A place to listen at, as it is read from `--listen`.
 enum Place<'a> {
     Http(&'a str),
     Unix(&'a Path),
@@ -33,13 +33,13 @@ impl Place<'_> {
     }
 }
 
-/// Says whether an address can be reached from this machine only.
+/// Whether an address can be reached from this machine only.
 fn is_loopback(address: &str) -> bool {
     let parsed: Option<SocketAddr> = address.parse().ok();
     parsed.map_or(address.starts_with("localhost:"), |a| a.ip().is_loopback())
 }
 
-/// Whether it may be listened on an address.
+/// Refuses an address that other machines can reach, unless that is allowed.
 fn allowed(address: &str, listen: &ListenOptions) -> Result<(), Failure> {
     if is_loopback(address) || listen.allow_remote {
         return Ok(());
@@ -50,7 +50,7 @@ fn allowed(address: &str, listen: &ListenOptions) -> Result<(), Failure> {
     )))
 }
 
-/// Whether the admin API may be served to whoever reaches the addresses.
+/// Refuses to serve the admin API without tokens on an address that other machines can reach.
 pub(crate) fn for_this_machine_alone(listen: &ListenOptions) -> Result<(), Failure> {
     let http = listen.listen.iter().filter_map(|place| match Place::read(place) {
         Place::Http(address) => Some(address),
@@ -65,14 +65,14 @@ pub(crate) fn for_this_machine_alone(listen: &ListenOptions) -> Result<(), Failu
     )))
 }
 
-/// Endpoints that listen where they were asked to.
+/// The endpoints that listen.
 pub(crate) struct Listening {
     http: Vec<Bound>,
     lines: Vec<BoxFuture<'static, ()>>,
 }
 
 impl Listening {
-    /// Listens, and says on stderr where.
+    /// Listens at each place, and says on standard error where.
     pub(crate) async fn new(
         service: impl Service + Clone,
         revisions: Revisions,
@@ -129,7 +129,7 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Serves, with another router beside each HTTP endpoint, behind the same checks.
+    /// Serves until the end. `beside` is served at each HTTP endpoint too, behind the same checks.
     pub(crate) async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
         let http = self.http.into_iter().map(|bound| bound.serve_beside(beside.clone().unwrap_or_default()));
         let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));

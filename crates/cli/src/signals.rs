@@ -4,7 +4,7 @@ use dateline::CancellationToken;
 
 use crate::exit::Failure;
 
-/// Cancelled by the first SIGINT or SIGTERM; the second one ends the process at once.
+/// A token that the first SIGINT or SIGTERM cancels. The second one ends the process at once, with exit code 1.
 pub(crate) fn on_signal() -> Result<CancellationToken, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |e| Failure::Other(format!("signals cannot be caught: {e}"));

@@ -1,4 +1,4 @@
-//! Tokens that the admin API asks for over HTTP: `--admin-token-file`.
+//! The tokens that the admin API requires over HTTP: `--admin-token-file`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,10 +18,10 @@ use crate::exit::Failure;
 use crate::readers;
 use crate::terminal::say;
 
-/// A shorter token could be guessed: so many characters are what 12 bytes are in base64.
+/// The shortest token: 16 characters of base64 are 12 bytes, which nobody guesses.
 const SHORTEST: usize = 16;
 
-/// The digest of a token: of one length, whatever the token's is.
+/// The digest of a token. All digests have one length, so that comparing them says nothing of the token's.
 type TokenDigest = [u8; 32];
 
 /// A file of tokens, as it was last read.
@@ -31,7 +31,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// The tokens of a file, which is read again as it changes.
+    /// Reads the tokens of a file, and reads them again when it changes.
     pub(crate) fn open(
         file: Option<PathBuf>,
         shutdown: &CancellationToken,
@@ -46,7 +46,7 @@ impl Tokens {
         Ok(Some(token))
     }
 
-    /// Whether a request brings one of them. How long that takes says nothing of how much of a token is right.
+    /// Whether a request brings one of the tokens. The time that this takes does not depend on how much of one is right.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let sent = headers.get(header::AUTHORIZATION).and_then(|sent| sent.to_str().ok());
         let sent = sent.and_then(|sent| sent.split_once(' '));
@@ -59,7 +59,7 @@ impl Tokens {
     }
 }
 
-/// Lets those in who have a token.
+/// Passes on requests that bring a token, and refuses the others with 401.
 pub(crate) async fn require(
     State(token): State<Arc<Tokens>>,
     request: Request<Body>,
@@ -83,7 +83,7 @@ fn digest(token: &str) -> TokenDigest {
     Sha256::digest(token).into()
 }
 
-/// A file that is wrong changes nothing.
+/// Reads the file again whenever it changes. A file with a mistake changes nothing.
 async fn reload(token: Arc<Tokens>, shutdown: CancellationToken) {
     let Some(mut changes) = Changes::of(&token.path, "the admin token file") else { return };
     while changes.next(&shutdown).await {
@@ -104,7 +104,7 @@ fn read(path: &Path) -> Result<Vec<TokenDigest>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // What stands there is a secret, and is not shown.
+        // The line is a secret, so it is not shown.
         if line.len() < SHORTEST || !line.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(format!(
                 "{shown}:{}: this is no token: it must be {SHORTEST} visible ASCII characters or more, on a line of its \
