@@ -12,6 +12,7 @@ use serde_json::Value;
 use spec::header as name;
 
 use crate::json::{Object, Raw};
+use crate::json_schema::APPLICATORS;
 
 const OPENING: &str = "=?base64?";
 const CLOSING: &str = "?=";
@@ -209,27 +210,8 @@ pub fn header_params(input_schema: &Raw) -> Result<Vec<HeaderParam>, String> {
     Ok(found)
 }
 
-/// Keywords whose value is a schema, a list of schemas, a map of schemas.
-const ONE: &[&str] = &[
-    "items",
-    "additionalItems",
-    "additionalProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contains",
-    "contentSchema",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-];
-const MANY: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-const NAMED: &[&str] = &["$defs", "definitions", "patternProperties", "dependentSchemas"];
-
 /// Collects annotations. `path` is the chain of properties, `None` once something else was passed through.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
-    let Some(schema) = schema.as_object() else { return Ok(()) };
     let mut path = path;
     if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
         match &path {
@@ -263,16 +245,10 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<HeaderPa
             }
         }
     }
-    for keyword in ONE {
-        if let Some(schema) = schema.get(*keyword) {
+    for applicator in APPLICATORS.iter().filter(|applicator| applicator.keyword != "properties") {
+        for schema in applicator.schemas(schema) {
             walk(schema, None, found)?;
         }
-    }
-    for schema in MANY.iter().filter_map(|k| schema.get(*k)?.as_array()).flatten() {
-        walk(schema, None, found)?;
-    }
-    for schema in NAMED.iter().filter_map(|k| schema.get(*k)?.as_object()).flat_map(|map| map.values()) {
-        walk(schema, None, found)?;
     }
     Ok(())
 }
@@ -350,6 +326,7 @@ mod tests {
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}"#,
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
             r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
+            r#"{"dependencies":{"b":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}"#,
         ] {
             assert!(header_params(&schema(wrong)).is_err(), "{wrong}");
         }

@@ -10,6 +10,8 @@ use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, SeqAccess, Visit
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::clipped::clipped;
+
 /// One JSON value as text. Cloning and slicing share the buffer it came in.
 ///
 /// Numbers keep their form (`1.0`, `1e400`, 64-bit integers), objects their order and unknown members.
@@ -409,10 +411,12 @@ fn nests_deeper(text: &str, limit: usize) -> bool {
     false
 }
 
+/// How many characters of a reason are kept: a place and a kind need fewer.
+const WHY: usize = 200;
+
 /// serde_json's messages can quote what was sent; the place and the kind are enough for a peer.
 fn without_data(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.chars().take(200).collect()
+    clipped(&error.to_string(), WHY)
 }
 
 #[cfg(test)]

@@ -8,16 +8,19 @@
 //! Nothing here does IO, reads a clock, draws randomness or needs a runtime: edges are machines that take
 //! inputs and give [`downstream::Output`]s, and a transport drives them.
 
+mod clipped;
 pub mod downstream;
 mod gates;
 pub mod header;
 mod json;
+pub mod json_schema;
 mod model;
 mod rpc;
 pub mod template;
 pub mod upstream;
 mod walk;
 
+pub use clipped::clipped;
 pub use gates::{admit, project, sound};
 pub use header::HeaderParam;
 pub use json::{Object, ParseError, Raw};
@@ -27,6 +30,7 @@ pub use model::event::{Event, EventSink};
 pub use model::input::{InputRequest, InputRequired, InputResponses};
 pub use model::level::Level;
 pub use model::listen::{Change, Filter, Listening};
+pub use model::params::required_string;
 pub use model::rejection::{Rejection, Rendered};
 pub use model::request::{Answer, Peer, Principal, Request};
 pub use model::service::{CacheHint, Description, ExtensionMethod, Service};

@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod input;
 pub(crate) mod level;
 pub(crate) mod listen;
+pub(crate) mod params;
 pub(crate) mod rejection;
 pub(crate) mod request;
 pub(crate) mod service;

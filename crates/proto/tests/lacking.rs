@@ -8,7 +8,7 @@ use proto::project::{self, Stamp};
 use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
 use spec::shape::{Kind, Opens, Shape};
-use spec::{Direction, Method, Notice, Question, Revision, Revisions, fields, meta};
+use spec::{Direction, Era, Method, Notice, Question, Revision, Revisions, fields, meta};
 use testkit::referee::{judge, judge_type};
 
 use crate::object;
@@ -113,7 +113,7 @@ impl Root {
                 let message = json!({"jsonrpc": "2.0", "method": notice.wire(), "params": value});
                 judge(revision, notice.row().direction, &message, None)
             }
-            Root::Question(question) if !revision.rules().server_requests => {
+            Root::Question(question) if revision.era() == Era::Modern => {
                 let asked = json!({"method": question.wire(), "params": value});
                 judge_type(revision, definition(question.wire()), &asked)
             }

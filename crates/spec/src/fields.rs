@@ -1,6 +1,7 @@
 //! What the objects on the wire are made of, and since when: a row for each field of each type.
 
 use crate::meta;
+use crate::question::Question;
 use crate::revision::{Revision, Revisions};
 use crate::shape::Is::{
     AnySchema, Flag, Form as Asked, Free, Id, Key, Number, Said, Schema, Share, Text, Texts, Uri, Whole,
@@ -444,7 +445,7 @@ pub static ELICITATION_COMPLETE: Shape = Shape {
 // Questions of a server, and a client's answers.
 
 /// What may be asked within a result.
-const ASKED: &[&str] = &["elicitation/create", "roots/list", "sampling/createMessage"];
+const ASKED: &[&str] = &[Question::Elicit.wire(), Question::Sample.wire(), Question::ListRoots.wire()];
 
 /// A question within an [`INPUT_REQUIRED_RESULT`]; its `method` says of what shape its `params` are.
 pub static INPUT_REQUEST: Shape = Shape {

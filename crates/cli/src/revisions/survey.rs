@@ -1,7 +1,9 @@
 //! The tables of `spec`, as one list of entries of one form.
 
 use spec::shape::{Kind as Block, Opens, Shape};
-use spec::{Direction, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta};
+use spec::{
+    Direction, Era, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
+};
 
 use crate::args::Kind;
 
@@ -145,7 +147,7 @@ fn questions(found: &mut Vec<Entry>) {
         ),
         cells: cells(|revision| match (question.exists().contains(revision), revision.rules()) {
             (false, _) => Cell::Absent,
-            (true, rules) if rules.server_requests => Cell::Way("request"),
+            (true, rules) if rules.era() == Era::Legacy => Cell::Way("request"),
             (true, _) => Cell::Way("in result"),
         }),
     }));

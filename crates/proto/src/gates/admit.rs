@@ -4,9 +4,10 @@ use bytestring::ByteString;
 use http::HeaderMap;
 use spec::fields::REQUEST_PARAMS;
 use spec::shape::Opens;
-use spec::{Era, Method, Revision, Revisions, Shape, header as name, meta};
+use spec::{Direction, Era, Method, Notice, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
+use crate::clipped::clipped;
 use crate::header;
 use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
@@ -119,13 +120,23 @@ fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Ser
 pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
     let core = Method::parse(wire)
         .filter(|m| m.exists(revision))
-        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)));
+        .filter(|m| server.capabilities.satisfies(m.row().needs));
     let of_extension = || {
         // Extensions are negotiated in modern requests only.
         let added = server.methods.iter().find(|added| added.wire == wire);
         added.filter(|_| revision.era() == Era::Modern).map(|added| Method::Extension(added.wire))
     };
-    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(clipped(wire, METHOD_SHOWN)))
+}
+
+/// The notification of this name, where a peer of this revision may send it in this direction. Any other is ignored,
+/// since nothing answers a notification.
+pub(crate) fn notice(wire: &str, revision: Revision, direction: Direction) -> Option<Notice> {
+    let notice = Notice::parse(wire)?;
+    let row = notice.row();
+    let may = row.exists.contains(revision)
+        && matches!(row.direction, way if way == direction || way == Direction::Both);
+    may.then_some(notice)
 }
 
 /// Whether the client declared the extension that a method belongs to, where it has to.
@@ -183,7 +194,7 @@ fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
 pub(crate) fn level(raw: &Raw) -> Result<Level, String> {
     raw.string().and_then(|text| Level::parse(&text)).ok_or_else(|| {
         let levels: Vec<_> = Level::ALL.iter().map(|l| l.as_str()).collect();
-        format!("unknown log level {}; it is one of {}", clipped(raw), levels.join(", "))
+        format!("unknown log level {}; it is one of {}", clipped(raw.as_str(), SHOWN), levels.join(", "))
     })
 }
 
@@ -257,7 +268,10 @@ pub(crate) fn room<'a>(
     let mut weight = 0;
     for (other, of_it) in running {
         if other == id {
-            let why = format!("the id {} belongs to a request that is still under way", clipped(&id.raw()));
+            let why = format!(
+                "the id {} belongs to a request that is still under way",
+                clipped(id.as_str(), SHOWN)
+            );
             return Err(Rejection::Invalid(why));
         }
         weight += of_it;
@@ -271,6 +285,11 @@ pub(crate) fn room<'a>(
     Ok(())
 }
 
+/// How many characters of a peer's value an error message shows: enough to recognize the value.
+const SHOWN: usize = 60;
+/// How many characters of a method's name an error message shows: no method of the protocol is half as long.
+const METHOD_SHOWN: usize = 200;
+
 /// The longest URI of a resource that is watched, in bytes: as long as servers of HTTP take one, and a session of a
 /// thousand of them stays within what one message may cost.
 const WATCHED: usize = 8 << 10;
@@ -281,9 +300,4 @@ pub(crate) fn watchable(uri: &str) -> Result<ByteString, Rejection> {
         return Ok(uri.into());
     }
     Err(Rejection::Params(format!("a URI of {} bytes cannot be watched; {WATCHED} are the limit", uri.len())))
-}
-
-/// A value for an error message, not longer than one can read.
-pub(crate) fn clipped(raw: &Raw) -> String {
-    raw.as_str().chars().take(60).collect()
 }

@@ -141,6 +141,11 @@ impl Capabilities {
         self.set & (1 << capability as u16) != 0
     }
 
+    /// Whether the server declares what a row of the tables needs; a row that needs nothing is satisfied.
+    pub fn satisfies(&self, needs: Option<Capability>) -> bool {
+        needs.is_none_or(|needed| self.has(needed))
+    }
+
     /// Reads what a server declared.
     pub fn read(sent: &Object) -> Capabilities {
         let mut read = Capabilities::default();

@@ -5,6 +5,7 @@ use spec::Notice;
 
 use crate::json::{Object, Raw};
 use crate::model::boxed::BoxStream;
+use crate::model::capability::Capabilities;
 
 /// The members of a filter that speak of lists: of tools, prompts, resources.
 const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
@@ -47,6 +48,18 @@ impl Filter {
         };
         let [tools, prompts, resources] = LISTS;
         Ok(Filter { tools: flag(tools)?, prompts: flag(prompts)?, resources: flag(resources)?, uris })
+    }
+
+    /// Returns the filter of all lists whose changes a server with these capabilities tells of.
+    pub fn lists(capabilities: &Capabilities) -> Filter {
+        let told =
+            |change: Change| change.notice().is_some_and(|notice| capabilities.satisfies(notice.row().needs));
+        Filter {
+            tools: told(Change::Tools),
+            prompts: told(Change::Prompts),
+            resources: told(Change::Resources),
+            uris: Vec::new(),
+        }
     }
 
     /// As it is sent; what is not wanted does not stand in it.

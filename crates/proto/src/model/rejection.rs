@@ -3,6 +3,7 @@
 use bytestring::ByteString;
 use spec::{Code, Era, Method, Revision, Revisions, Rules};
 
+use crate::clipped::clipped;
 use crate::json::{Object, Raw};
 
 /// Why a request is not answered, by meaning. [`Rejection::render`] alone knows codes and statuses.
@@ -154,12 +155,7 @@ impl Rejection {
         Rejection::Passed {
             code: code.and_then(|code| code.parse().ok()).unwrap_or(Code::InternalError.number()),
             message: message.map_or_else(
-                || {
-                    format!(
-                        "the server gave no message: {}",
-                        error.as_str().chars().take(SHOWN).collect::<String>()
-                    )
-                },
+                || format!("the server gave no message: {}", clipped(error.as_str(), SHOWN)),
                 |message| message.to_string(),
             ),
             data: object.get("data").filter(|data| !data.is_null()).cloned(),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use spec::Rules;
 
 use crate::json::{Object, ParseError, Raw};
 
@@ -297,6 +298,13 @@ pub enum ErrorId<'a> {
     Absent,
     /// `null`, as JSON-RPC itself has it.
     Null,
+}
+
+impl ErrorId<'static> {
+    /// The id of an error to a message whose own id is not known.
+    pub fn unknown(rules: &Rules) -> ErrorId<'static> {
+        if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent }
+    }
 }
 
 /// Writes an error.

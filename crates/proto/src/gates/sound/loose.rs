@@ -1,5 +1,6 @@
 //! Values that are written otherwise than they should be, and notes of what was left out.
 
+use crate::clipped::clipped;
 use crate::json::{Object, Raw};
 
 /// What was left out of something, each with its place.
@@ -13,7 +14,7 @@ const NOTE: usize = 200;
 /// Notes what was left out.
 pub(super) fn note(lost: &mut Lost, what: String) {
     if lost.len() < NOTES {
-        lost.push(what.chars().take(NOTE).collect());
+        lost.push(clipped(&what, NOTE));
     }
 }
 
@@ -29,8 +30,12 @@ pub(super) fn is_empty_array(value: &Raw) -> bool {
     value.starts_with('[') && value.array().is_ok_and(|elements| elements.is_empty())
 }
 
+/// How many characters of a value a note shows: a note is one line, and the place stands before the value.
+const VALUE: usize = 40;
+
+/// The beginning of a value.
 pub(super) fn short(text: &str) -> String {
-    text.chars().take(40).collect()
+    clipped(text, VALUE)
 }
 
 /// Writes another value.

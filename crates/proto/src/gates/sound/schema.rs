@@ -2,7 +2,7 @@
 
 use spec::shape::Is;
 
-use super::loose::{Lost, is_empty_array, note, opened};
+use super::loose::{Lost, is_empty_array, note, opened, short};
 use crate::json::Raw;
 
 /// A JSON Schema of objects: it says so by its type.
@@ -20,7 +20,7 @@ pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, S
                 kinds.iter().any(|kind| kind.string().is_some_and(|kind| kind == "object"))
             });
             if !among {
-                let kind: String = kind.as_str().chars().take(40).collect();
+                let kind = short(kind.as_str());
                 return Err(format!("is a schema of the type {kind}, and has to be one of objects"));
             }
             object.set("type", "object");
