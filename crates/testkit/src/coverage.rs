@@ -1,10 +1,10 @@
 //! What a test was seen to cover: the revision that a client spoke, over which transport, and whether a gateway stood
 //! between. `conformance` makes the matrix of it.
 //!
-//! A test is known by its thread, which libtest names after it; with a single test thread it does not, and nothing is
-//! noted. Notes go to `target/conformance`, a file for each process; whoever reads them has to know that the tests
+//! A test is known by the name that [`macro@crate::test`] gives it. Notes go to `target/conformance`, a file for each process; whoever reads them has to know that the tests
 //! passed.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -91,16 +91,50 @@ pub(crate) fn folder(depth: usize) -> Option<PathBuf> {
     program.ancestors().nth(depth).map(|target| target.join("conformance"))
 }
 
+thread_local! {
+    /// The name of the test that runs on this thread.
+    static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// Runs a test on a runtime of one thread, and lets the notes that are made meanwhile carry its name.
+///
+/// [`macro@crate::test`] calls it. Whatever the test spawns runs on this thread too.
+///
+/// # Panics
+/// Where the runtime cannot be built, or the test fails.
+pub fn run<T>(test: &'static str, body: impl Future<Output = T>) -> T {
+    /// Forgets the name, also where the test panics: the next test may run on the same thread.
+    struct Named;
+    impl Drop for Named {
+        fn drop(&mut self) {
+            TEST.set(None);
+        }
+    }
+    TEST.set(Some(test));
+    let _named = Named;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime is built").block_on(Box::pin(body))
+}
+
+/// The name of the test that runs on this thread. Of a test that [`run`] does not run, libtest knows the name: it
+/// gives it to the test's thread, unless there is one thread for all tests.
+fn test_name() -> Option<String> {
+    TEST.get().map(str::to_owned).or_else(|| {
+        let thread = std::thread::current();
+        let path = thread.name().filter(|name| *name != "main")?;
+        path.rsplit("::").next().map(str::to_owned)
+    })
+}
+
 fn note(revision: &str, wire: Wire, between: Between, said: bool) {
     static NOTED: LazyLock<Mutex<BTreeSet<Note>>> = LazyLock::new(Mutex::default);
-    let thread = std::thread::current();
-    let Some(path) = thread.name().filter(|name| *name != "main") else { return };
+    let Some(test) = test_name() else { return };
     // Cargo sets it for the tests that it runs.
     let Some(package) = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else { return };
     let Some(package) = package.file_name().and_then(|name| name.to_str()) else { return };
     let note = Note {
         package: package.to_owned(),
-        test: path.rsplit("::").next().unwrap_or(path).to_owned(),
+        test,
         revision: revision.to_owned(),
         wire: format!("{wire:?}").to_lowercase(),
         between,
@@ -300,6 +334,29 @@ mod tests {
         }
         assert_eq!(Note::read("cli\tlife"), None);
         assert_eq!(Note::read("cli\tlife\t1\tsse\tperhaps\tseen"), None);
+    }
+
+    #[test]
+    fn a_test_has_its_name_on_a_thread_without_one() {
+        let on_a_thread = || {
+            assert_eq!(test_name(), None);
+            let names = run("named", async {
+                let spawned = tokio::spawn(async { test_name() }).await.unwrap();
+                [test_name(), spawned]
+            });
+            assert_eq!(names, [Some("named".to_owned()), Some("named".to_owned())]);
+            let failed = std::panic::catch_unwind(|| run("failing", async { panic!("the test fails") }));
+            assert!(failed.is_err());
+            assert_eq!(test_name(), None, "the next test has another name");
+        };
+        std::thread::spawn(on_a_thread).join().unwrap();
+    }
+
+    #[test]
+    fn a_test_that_nobody_named_has_the_name_of_its_thread() {
+        let named = std::thread::Builder::new().name("module::of_libtest".to_owned());
+        let name = named.spawn(test_name).unwrap().join().unwrap();
+        assert_eq!(name.as_deref(), Some("of_libtest"));
     }
 
     #[test]

@@ -27,9 +27,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 pub use arrival::{Arrival, Exchange, Head, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Reply, WIRES, Wire};
-pub use coverage::{Between, Note, Observer, covers, saw_http};
+pub use coverage::{Between, Note, Observer, covers, run, saw_http};
 pub use hearing::{Heard, Hearing, heard};
 pub use link::http;
+pub use testkit_macros::test;
 
 /// How long a test waits for something that must come.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -176,7 +176,9 @@ pub fn tests(package: &str, file: &str, source: &str) -> Vec<Test> {
     let mut found = Vec::new();
     let (mut is_test, mut is_ignored) = (false, false);
     for line in source.lines().map(str::trim) {
-        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        is_test |= ["#[test]", "#[testkit::test]", "#[tokio::test"]
+            .iter()
+            .any(|attribute| line.starts_with(attribute));
         is_ignored |= line.starts_with("#[ignore");
         let Some((before, after)) = line.split_once("fn ") else { continue };
         if !before.is_empty() && !before.ends_with(' ') {

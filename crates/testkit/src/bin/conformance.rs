@@ -30,10 +30,7 @@ fn run(args: &[&str]) -> Result<(), Vec<String>> {
     let tests = matrix::all_tests(&root).map_err(one)?;
     let notes = matrix::notes();
     if notes.is_empty() {
-        return Err(one(
-            "no test has noted what it covers; run `cargo test --workspace` first, with several test threads"
-                .to_owned(),
-        ));
+        return Err(one("no test has noted what it covers; run `cargo test --workspace` first".to_owned()));
     }
     let matrix = Matrix::new(rows, &tests, &notes);
     let file = "docs/conformance.md";
