@@ -3,7 +3,7 @@
 use crate::revision::{Revision, Revisions};
 use crate::table::table;
 
-/// A JSON-RPC error code that the protocol gives a meaning to.
+/// An error code that JSON-RPC or the protocol defines.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,14 +21,14 @@ pub enum Code {
     UnsupportedProtocolVersion,
 }
 
-/// What holds of a code.
+/// The number of a code, and the revisions that define it.
 struct CodeRow {
     code: Code,
     number: i64,
     exists: Revisions,
 }
 
-/// A row; [`table!`] writes the code of each.
+/// Returns a row. The macro `table!` fills in which code it belongs to.
 const fn code(number: i64, exists: Revisions) -> CodeRow {
     CodeRow { code: Code::InternalError, number, exists }
 }
@@ -48,33 +48,35 @@ table! {
     }
 }
 
-/// The codes that are the specification's alone since 2026-07-28: a number in it that no row gives to the
-/// peer's revision is never sent.
+/// The numbers that the specification reserves since 2026-07-28. A peer is sent one of them only where its revision
+/// defines it.
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
 impl Code {
-    /// Every code.
+    /// Iterates over every code.
     pub fn all() -> impl Iterator<Item = Code> {
         ROWS.iter().map(|row| row.code)
     }
 
-    /// The number on the wire.
+    /// Returns the number that messages carry.
     pub fn number(self) -> i64 {
         row(self).number
     }
 
-    /// The revisions that define it.
+    /// Returns the revisions that define the code.
     pub fn exists(self) -> Revisions {
         row(self).exists
     }
 
-    /// Finds a code by its number.
+    /// Finds the code of this number.
     pub fn parse(number: i64) -> Option<Code> {
         ROWS.iter().find(|row| row.number == number).map(|row| row.code)
     }
 
-    /// Whether a peer of this revision may be sent this number at all: defined codes only where they are
-    /// defined, and no other number of the reserved range.
+    /// Returns whether a peer of this revision may be sent this number.
+    ///
+    /// A number that some revision defines is sent only in revisions that define it; other reserved numbers are never
+    /// sent. Servers may use all other numbers as they like.
     pub fn may_send(number: i64, revision: Revision) -> bool {
         match Code::parse(number) {
             Some(code) => code.exists().contains(revision),

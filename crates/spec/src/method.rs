@@ -1,4 +1,4 @@
-//! Methods, questions and notifications.
+//! The tables of methods and of notifications.
 
 use crate::fields;
 use crate::question::Question;
@@ -6,7 +6,7 @@ use crate::revision::{Revision, Revisions};
 use crate::shape::Shape;
 use crate::table::table;
 
-/// Who sends it.
+/// Which peer sends a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -16,7 +16,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Whom it goes to, in words.
+    /// Returns a few words on which peer receives the message.
     pub const fn words(self) -> &'static str {
         match self {
             Direction::ToServer => "to the server",
@@ -26,7 +26,7 @@ impl Direction {
     }
 }
 
-/// What defines it.
+/// Which specification defines a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
     /// The core specification.
@@ -35,7 +35,7 @@ pub enum Home {
     Extension(&'static str),
 }
 
-/// A server capability that something needs.
+/// A server capability that a method or a notification needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Capability {
@@ -64,7 +64,7 @@ impl Capability {
         Capability::Logging,
     ];
 
-    /// The name in `ServerCapabilities`, and the flag in it where this is a flag.
+    /// Returns the member of `ServerCapabilities`, and the flag in that member where the capability is a flag.
     pub const fn path(self) -> (&'static str, Option<&'static str>) {
         match self {
             Capability::Tools => ("tools", None),
@@ -99,32 +99,32 @@ pub enum Method {
     CompletionComplete,
     LoggingSetLevel,
     SubscriptionsListen,
-    /// One of an extension that is not part of these tables, by its name on the wire.
+    /// A method of an extension that these tables do not list, by the name that messages carry.
     Extension(&'static str),
 }
 
-/// What holds of a method.
+/// What the tables say about a method.
 #[derive(Debug)]
 pub struct MethodRow {
     /// The method.
     pub method: Method,
-    /// Its name on the wire.
+    /// The name that messages carry.
     pub wire: &'static str,
-    /// Where it exists, and what defines it there.
+    /// The revisions that have the method, and the specification that defines it there.
     pub lifetimes: &'static [(Revisions, Home)],
-    /// The server capability that it needs.
+    /// The capability that a server has to declare to offer the method.
     pub needs: Option<Capability>,
-    /// The parameter that HTTP mirrors in `Mcp-Name`.
+    /// The parameter that HTTP requests repeat in the header `Mcp-Name`.
     pub named_by: Option<&'static str>,
-    /// The array that its result lists, where it lists.
+    /// The member of the result that holds a page of a list, where the method returns one.
     pub lists: Option<&'static str>,
-    /// Its complete results carry cache hints.
+    /// Complete results carry cache hints.
     pub cacheable: bool,
-    /// It may be answered by *input required*.
+    /// A server may answer with *input required*.
     pub asks: bool,
-    /// The shape of its params.
+    /// The shape of the params.
     pub params: &'static Shape,
-    /// The shape of its result.
+    /// The shape of the result.
     pub result: &'static Shape,
 }
 
@@ -132,7 +132,7 @@ const ALL: &[(Revisions, Home)] = &[(Revisions::ALL, Home::Core)];
 const LEGACY: &[(Revisions, Home)] = &[(Revisions::LEGACY, Home::Core)];
 const MODERN: &[(Revisions, Home)] = &[(Revisions::MODERN, Home::Core)];
 
-/// What most methods have in common; [`table!`] writes the name of each.
+/// What most methods have in common. The macro `table!` fills in which method a row belongs to.
 const PLAIN: MethodRow = MethodRow {
     method: Method::Ping,
     wire: "ping",
@@ -265,21 +265,21 @@ table! {
     } else Method::Extension(_) => &EXTENSION
 }
 
-/// What holds of any method of an extension that is not part of these tables.
+/// The row of every method that these tables do not list.
 static EXTENSION: MethodRow = MethodRow { lifetimes: &[], ..PLAIN };
 
 impl Method {
-    /// Every row.
+    /// Returns every row of the table.
     pub fn rows() -> &'static [MethodRow] {
         METHODS
     }
 
-    /// This method's row.
+    /// Returns the row of this method.
     pub fn row(self) -> &'static MethodRow {
         row(self)
     }
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub fn wire(self) -> &'static str {
         match self {
             Method::Extension(wire) => wire,
@@ -287,24 +287,24 @@ impl Method {
         }
     }
 
-    /// The methods that list what a server offers.
+    /// Iterates over the methods that return the lists of what a server offers.
     pub fn lists() -> impl Iterator<Item = Method> {
         METHODS.iter().filter(|row| row.lists.is_some()).map(|row| row.method)
     }
 
-    /// Finds a method by its name on the wire, whatever revision it is of.
+    /// Finds the method of this name, whichever revisions have it.
     pub fn parse(wire: &str) -> Option<Method> {
         METHODS.iter().find(|row| row.wire == wire).map(|row| row.method)
     }
 
-    /// Whether the core of this revision has it.
+    /// Returns whether the core specification of this revision has the method.
     pub fn exists(self, revision: Revision) -> bool {
         self.row().lifetimes.iter().any(|(set, home)| *home == Home::Core && set.contains(revision))
     }
 }
 
 impl Question {
-    /// The shape of its params.
+    /// Returns the shape of its params.
     pub fn params(self) -> &'static Shape {
         match self {
             Question::Elicit => &fields::ELICIT_REQUEST_PARAMS,
@@ -313,7 +313,7 @@ impl Question {
         }
     }
 
-    /// The shape of its answer.
+    /// Returns the shape of its answer.
     pub fn answer(self) -> &'static Shape {
         match self {
             Question::Elicit => &fields::ELICIT_RESULT,
@@ -340,24 +340,24 @@ pub enum Notice {
     ElicitationComplete,
 }
 
-/// What holds of a notification.
+/// What the tables say about a notification.
 #[derive(Debug)]
 pub struct NoticeRow {
     /// The notification.
     pub notice: Notice,
-    /// Its name on the wire.
+    /// The name that messages carry.
     pub wire: &'static str,
-    /// Where it exists.
+    /// The revisions that have the notification.
     pub exists: Revisions,
-    /// Who sends it.
+    /// Which peer sends it.
     pub direction: Direction,
-    /// The server capability without which it is not sent.
+    /// The capability that a server has to declare to send it.
     pub needs: Option<Capability>,
     /// The shape of its params.
     pub params: &'static Shape,
 }
 
-/// What most notifications have in common; [`table!`] writes the name of each.
+/// What most notifications have in common. The macro `table!` fills in which notification a row belongs to.
 const COMMON: NoticeRow = NoticeRow {
     notice: Notice::ToolsListChanged,
     wire: "",
@@ -436,22 +436,22 @@ table! {
 }
 
 impl Notice {
-    /// Every row.
+    /// Returns every row of the table.
     pub fn rows() -> &'static [NoticeRow] {
         NOTICES
     }
 
-    /// This notification's row.
+    /// Returns the row of this notification.
     pub fn row(self) -> &'static NoticeRow {
         notice_row(self)
     }
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub fn wire(self) -> &'static str {
         self.row().wire
     }
 
-    /// Finds a notification by its name on the wire.
+    /// Finds the notification of this name.
     pub fn parse(wire: &str) -> Option<Notice> {
         NOTICES.iter().find(|row| row.wire == wire).map(|row| row.notice)
     }

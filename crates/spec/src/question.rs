@@ -2,7 +2,9 @@
 
 use crate::revision::{Revision, Revisions};
 
-/// What a server asks of a client: a request of its own in legacy revisions, an input request in modern ones.
+/// What a server can ask of a client.
+///
+/// In legacy revisions the server sends a request of its own; in modern ones the question stands in a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Question {
@@ -15,7 +17,7 @@ impl Question {
     /// Every question.
     pub const ALL: [Question; 3] = [Question::Elicit, Question::Sample, Question::ListRoots];
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub const fn wire(self) -> &'static str {
         match self {
             Question::Elicit => "elicitation/create",
@@ -24,12 +26,12 @@ impl Question {
         }
     }
 
-    /// Finds a question by its name on the wire.
+    /// Finds the question of this name.
     pub fn parse(wire: &str) -> Option<Question> {
         Question::ALL.into_iter().find(|q| q.wire() == wire)
     }
 
-    /// The client capability that it needs.
+    /// Returns the capability that a client has to declare to be asked.
     pub const fn needs(self) -> &'static str {
         match self {
             Question::Elicit => "elicitation",
@@ -38,7 +40,7 @@ impl Question {
         }
     }
 
-    /// Where it exists.
+    /// Returns the revisions that have the question.
     pub const fn exists(self) -> Revisions {
         match self {
             Question::Elicit => Revisions::since(Revision::V2025_06_18),
