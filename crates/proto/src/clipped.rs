@@ -1,4 +1,4 @@
-//! A peer's text in an error message.
+//! Texts of a peer, cut to what an error message can show.
 
 /// Returns the first characters of a text, at most `most` of them.
 ///

@@ -1,4 +1,4 @@
-//! What the inside speaks of: requests, answers, questions, changes, and the trait of whatever answers.
+//! The types that edges and services share: requests, answers, questions, changes, and the service trait.
 
 pub(crate) mod boxed;
 pub(crate) mod capability;
