@@ -362,6 +362,11 @@ mod tests {
         };
         let arguments = schema(r#"{"n":42.0}"#);
         assert!(check_header_params(&headers("42"), &mirror, Some(&arguments)).is_ok());
+        assert!(check_header_params(&headers("42.00"), &mirror, Some(&arguments)).is_ok());
+        assert!(
+            check_header_params(&headers("42.0"), &mirror, Some(&schema(r#"{"n":"42"}"#))).is_err(),
+            "a text"
+        );
         assert!(check_header_params(&headers("43"), &mirror, Some(&arguments)).is_err());
         assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&arguments)).is_err());
         assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&schema(r#"{"n":null}"#))).is_ok());
