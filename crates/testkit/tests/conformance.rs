@@ -1,4 +1,4 @@
-//! The matrix of obligations: how rows and names are read, and what counts as covered.
+//! Tests of the matrix of obligations: how rows and names are read, and which cells count as covered.
 
 use std::collections::BTreeSet;
 use std::path::Path;
