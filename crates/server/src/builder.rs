@@ -18,10 +18,7 @@ use crate::resource::{Resource, ResourceTemplate};
 use crate::server::{Gate, Parts, Server};
 use crate::tool::Tool;
 
-/// The methods that list.
-const LISTS: [Method; 4] =
-    [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
-/// How often a client may have arguments completed, where nothing else is said: faster than one types.
+// How often a client may have arguments completed, where nothing else is said: faster than one types.
 const COMPLETIONS: Rate = Rate::per_second(100);
 
 /// A server under construction.
@@ -159,7 +156,7 @@ impl Builder {
     /// where nothing is said.
     #[must_use]
     pub fn lists_fresh_for(mut self, ttl: Duration) -> Builder {
-        for list in LISTS.into_iter().chain([Method::Discover]) {
+        for list in Method::lists().chain([Method::Discover]) {
             self.hints.insert(list, CacheHint { ttl, public: true });
         }
         self

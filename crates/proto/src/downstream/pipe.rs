@@ -59,7 +59,7 @@ impl Pipe {
     pub fn too_long(&self) -> Output {
         let why = format!("the message is longer than {} bytes", self.served.limits.message);
         let rules = self.rules();
-        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        let id = ErrorId::unknown(rules);
         Output::Reply(wire::error(id, &Rejection::Unreadable(why).render(rules).error))
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Capability, Era, Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Era, Method, Notice, Revision, Rules, meta};
 
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::stream::{self, Stream};
@@ -20,6 +20,7 @@ use crate::model::event::{Event, EventSink};
 use crate::model::input::{InputRequest, InputRequired, InputResponses};
 use crate::model::level::Level;
 use crate::model::listen::{Change, Filter};
+use crate::model::params::required_string;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::Description;
@@ -144,7 +145,7 @@ impl Session {
             capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
             client,
             // Where the client sets no level the server decides; the debug noise stays out.
-            log_level: description.capabilities.has(Capability::Logging).then_some(Level::Info),
+            log_level: description.capabilities.satisfies(Notice::Message.row().needs).then_some(Level::Info),
             principal,
         };
         let session = Session {
@@ -257,7 +258,7 @@ impl Session {
         } else {
             return None;
         };
-        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        let id = ErrorId::unknown(rules);
         Some(wire::error(id, &Rejection::Invalid(why).render(rules).error))
     }
 
@@ -337,7 +338,7 @@ impl Session {
                 done()
             }
             Method::ResourcesSubscribe => {
-                let uri = admit::watchable(&uri(&params)?)?;
+                let uri = admit::watchable(&required_string(&params, "uri")?)?;
                 if self.watched.contains_key(&uri) {
                     return done();
                 }
@@ -356,7 +357,7 @@ impl Session {
                 Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
             }
             Method::ResourcesUnsubscribe => {
-                let dropped = self.watched.remove(&uri(&params)?).map(Output::Drop);
+                let dropped = self.watched.remove(&required_string(&params, "uri")?).map(Output::Drop);
                 Ok(dropped.into_iter().chain(done()?).collect())
             }
             _ => {
@@ -394,17 +395,11 @@ impl Session {
     }
 
     fn notified(&mut self, method: &str, params: Option<&Raw>, served: &Served) -> Vec<Output> {
-        match Notice::parse(method) {
+        match admit::notice(method, self.peer.revision, Direction::ToServer) {
             Some(Notice::Initialized) if !self.ready => {
                 self.ready = true;
                 let mut outputs = std::mem::take(&mut self.held);
-                let has = |c| served.service.describe().capabilities.has(c);
-                let filter = Filter {
-                    tools: has(Capability::ToolsListChanged),
-                    prompts: has(Capability::PromptsListChanged),
-                    resources: has(Capability::ResourcesListChanged),
-                    uris: Vec::new(),
-                };
+                let filter = Filter::lists(&served.service.describe().capabilities);
                 if filter != Filter::default() {
                     outputs.push(Output::Listen(LISTEN, filter, Arc::clone(&self.peer)));
                 }
@@ -629,8 +624,4 @@ fn initialized(description: &Description, revision: Revision) -> Object {
     }
     project::object(&mut result, Method::Initialize.row().result, revision);
     result
-}
-
-fn uri(params: &Object) -> Result<ByteString, Rejection> {
-    params.string("uri").ok_or_else(|| Rejection::Params("\"uri\" is required, and must be a string".into()))
 }

@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use spec::shape::{Kind as Block, Opens, Shape};
-use spec::{Direction, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta};
+use spec::{
+    Direction, Era, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
+};
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -186,7 +188,7 @@ fn questions(found: &mut Vec<Entry>) {
         ),
         cells: cells(|revision| match (question.exists().contains(revision), revision.rules()) {
             (false, _) => Cell::Absent,
-            (true, rules) if rules.server_requests => Cell::Way("request"),
+            (true, rules) if rules.era() == Era::Legacy => Cell::Way("request"),
             (true, _) => Cell::Way("in result"),
         }),
     }));
