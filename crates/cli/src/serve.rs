@@ -81,7 +81,8 @@ fn gateway(
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
-            let demo = demo::server(None, |demo| demo.keys(keys.clone())).map_err(Failure::Other)?;
+            let demo = demo::server(None, |demo| demo.keys(keys.clone()))
+                .map_err(|e| Failure::Other(e.to_string()))?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
             let source = config::place(configured).map(|(path, _)| config::absolute(&path));
             Options { servers: vec![demo], source, ..Options::default() }
@@ -162,8 +163,8 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
     let skills = match args.skills {
-        None => demo::skills().map_err(Failure::Other)?,
-        Some(folder) => dateline::Skills::from_folder(folder).map_err(Failure::Usage)?,
+        None => demo::skills().map_err(|e| Failure::Other(e.to_string()))?,
+        Some(folder) => dateline::Skills::from_folder(folder).map_err(|e| Failure::Usage(e.to_string()))?,
     };
     let server = demo::server(Some(skills), |demo| {
         let demo = demo.keys(keys);
@@ -172,7 +173,7 @@ pub(crate) async fn demo(args: Demo) -> Result<(), Failure> {
             None => demo,
         }
     });
-    let server = server.map_err(Failure::Other)?;
+    let server = server.map_err(|e| Failure::Other(e.to_string()))?;
     let revisions = match args.era {
         None => Revisions::ALL,
         Some(EraArg::Legacy) => Revisions::LEGACY,

@@ -37,7 +37,7 @@ fn pin(board: &Board, server: &Server, note: Note) -> Result<String> {
         async move { text }
     };
     // Whoever listens to the list hears that it changed.
-    server.add_resource(Resource::new(&uri, &note.name, read).mime_type("text/plain")).map_err(Error::new)?;
+    server.add_resource(Resource::new(&uri, &note.name, read).mime_type("text/plain"))?;
     Ok(format!("pinned {uri}"))
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proto::Rejection;
 use server::{
-    Builder, Contents, Error, Part, Resource, ResourceContents, ResourceTemplate, Result, Typed, Vars,
+    BuildError, Builder, Contents, Error, Part, Resource, ResourceContents, ResourceTemplate, Result, Typed,
+    Vars,
 };
 
 use crate::folder::{Folder, Found, encoded, kind};
@@ -29,7 +30,7 @@ const PATH: &str = "path";
 /// ```no_run
 /// # use dateline::{Directory, Server};
 /// let server = Server::new("files", "1.0.0").part(Directory::new("./docs", "file:///docs")?).build()?;
-/// # Ok::<(), String>(())
+/// # Ok::<(), dateline::BuildError>(())
 /// ```
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources#file>
@@ -48,9 +49,13 @@ impl Directory {
     ///
     /// # Errors
     /// When the folder cannot be opened, or `uri` has braces.
-    pub fn new(root: impl AsRef<Path>, uri: &str) -> Result<Directory, String> {
+    pub fn new(root: impl AsRef<Path>, uri: &str) -> Result<Directory, BuildError> {
         if uri.contains(['{', '}', '?', '#']) {
-            return Err(format!("{uri:?} must be a plain URI, without a query, a fragment or braces"));
+            return Err(BuildError::Definition {
+                kind: "directory",
+                name: uri.to_owned(),
+                reason: "its URI must be plain, without a query, a fragment or braces".into(),
+            });
         }
         Ok(Directory {
             folder: Folder::open(root.as_ref(), false)?,

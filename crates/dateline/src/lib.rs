@@ -73,7 +73,7 @@
 //!     Ok(Json(Price { cents: each * u32::from(order.count) }))
 //! }
 //!
-//! # fn main() -> std::result::Result<(), String> {
+//! # fn main() -> std::result::Result<(), dateline::BuildError> {
 //! let server = Server::new("shop", "1.0.0")
 //!     .tool(Tool::new("price", "Says what an order costs.", price))
 //!     // The fields of the arguments' type are the prompt's arguments.
@@ -144,9 +144,9 @@ pub use directory::Directory;
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
 pub use seal;
 pub use server::{
-    Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
-    Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result,
-    Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
+    Args, BuildError, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler,
+    Json, Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate,
+    Result, Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
 };
 pub use skills::Skills;
 pub use spec::{Era, Method, Revision, Revisions};

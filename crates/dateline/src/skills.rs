@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proto::{CacheHint, Object, Raw, Rejection};
 use serde_json::{Map, Value, json};
-use server::{Builder, Cx, Error, Extension, Part, Resource, ResourceContents, Result};
+use server::{BuildError, Builder, Cx, Error, Extension, Part, Resource, ResourceContents, Result};
 use sha2::{Digest as _, Sha256};
 use spec::skills::{
     DIRECTORY_READ, DIRECTORY_READ_SETTING, DIRECTORY_TYPE, GET, ID, LIST, MANIFEST, MANIFEST_TYPE,
@@ -34,7 +34,7 @@ const DEPTH: usize = 32;
 /// ```no_run
 /// # use dateline::{Server, Skills};
 /// let server = Server::new("helpful", "1.0.0").part(Skills::from_folder("./skills")?).build()?;
-/// # Ok::<(), String>(())
+/// # Ok::<(), dateline::BuildError>(())
 /// ```
 ///
 /// <https://modelcontextprotocol.io/seps/2640-skills-extension#specification>
@@ -61,12 +61,12 @@ impl Skills {
     /// # Errors
     /// When a skill is not one that every client takes: it has more than 512 files or 16 MiB, its `SKILL.md` does not
     /// begin with YAML frontmatter, its name is not that of its folder; or when something cannot be read.
-    pub fn from_folder(root: impl AsRef<Path>) -> Result<Skills, String> {
+    pub fn from_folder(root: impl AsRef<Path>) -> Result<Skills, BuildError> {
         let root = root.as_ref();
         let folder = Folder::open(root, false)?;
         let mut files = BTreeMap::new();
-        gather(&folder, "", None, 0, &mut files).map_err(|why| format!("{}: {why}", root.display()))?;
-        Skills::new(files).map_err(|why| format!("{}: {why}", root.display()))
+        gather(&folder, "", None, 0, &mut files).map_err(|e| e.below(root))?;
+        Skills::new(files).map_err(|e| e.below(root))
     }
 
     /// The skills of these files, by their paths with `/` between names: for those that are part of the program.
@@ -75,23 +75,23 @@ impl Skills {
     /// # use dateline::Skills;
     /// let skill = "---\nname: greet\ndescription: How to greet.\n---\nSay hello.\n";
     /// let skills = Skills::from_files([("greet/SKILL.md", skill)])?;
-    /// # Ok::<(), String>(())
+    /// # Ok::<(), dateline::BuildError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Skills::from_folder`].
     pub fn from_files<P: Into<String>, C: Into<Vec<u8>>>(
         files: impl IntoIterator<Item = (P, C)>,
-    ) -> Result<Skills, String> {
+    ) -> Result<Skills, BuildError> {
         let mut all = BTreeMap::new();
         for (path, content) in files {
             let path = path.into();
             let plain = |name: &str| !name.is_empty() && name != "." && name != ".." && !name.contains('\\');
             if !path.split('/').all(plain) {
-                return Err(format!("{path:?} is no path below a folder"));
+                return Err(unusable(&path, "it is no path below a folder"));
             }
             if all.insert(path.clone(), content.into()).is_some() {
-                return Err(format!("there are two files {path:?}"));
+                return Err(BuildError::Duplicate { kind: "file", name: path });
             }
         }
         Skills::new(all)
@@ -104,12 +104,12 @@ impl Skills {
         Skills { hint: CacheHint { ttl, public }, ..self }
     }
 
-    fn new(contents: BTreeMap<String, Vec<u8>>) -> Result<Skills, String> {
+    fn new(contents: BTreeMap<String, Vec<u8>>) -> Result<Skills, BuildError> {
         let mut skills = BTreeMap::new();
         for (path, content) in &contents {
             let Some(folder) = skill_of(path) else { continue };
-            let frontmatter = frontmatter::read(content).map_err(|why| format!("{path}: {why}"))?;
-            frontmatter::check(&frontmatter, folder).map_err(|why| format!("{path}: {why}"))?;
+            let frontmatter = frontmatter::read(content).map_err(|why| unusable(path, why))?;
+            frontmatter::check(&frontmatter, folder).map_err(|why| unusable(path, why))?;
             within_limits(folder, &contents)?;
             skills.insert(folder.to_owned(), frontmatter);
         }
@@ -255,9 +255,9 @@ fn below<'a, T>(files: &'a BTreeMap<String, T>, folder: &str) -> impl Iterator<I
     files.range(begin.clone()..).take_while(move |(path, _)| path.starts_with(&begin))
 }
 
-fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BuildError> {
     if below(files, folder).count() > MOST_FILES {
-        return Err(format!("the skill {folder} has more than {MOST_FILES} files"));
+        return Err(unusable(folder, format!("the skill has more than {MOST_FILES} files")));
     }
     if below(files, folder).map(|(_, content)| content.len() as u64).sum::<u64>() > MOST_BYTES {
         return Err(too_large(folder));
@@ -265,8 +265,13 @@ fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), 
     Ok(())
 }
 
-fn too_large(folder: &str) -> String {
-    format!("the skill {folder} has more than {} MiB", MOST_BYTES >> 20)
+fn too_large(folder: &str) -> BuildError {
+    unusable(folder, format!("the skill has more than {} MiB", MOST_BYTES >> 20))
+}
+
+/// An error of a file or folder, by its path below the folder of the skills.
+fn unusable(path: &str, reason: impl Into<String>) -> BuildError {
+    BuildError::File { path: path.into(), reason: reason.into() }
 }
 
 /// Reads the files of skills below a folder; `skill` is the outermost skill that it is part of.
@@ -276,19 +281,19 @@ fn gather(
     skill: Option<&str>,
     depth: usize,
     files: &mut BTreeMap<String, Vec<u8>>,
-) -> Result<(), String> {
+) -> Result<(), BuildError> {
     if depth > DEPTH {
-        return Err(format!("{path} lies more than {DEPTH} folders deep"));
+        return Err(unusable(path, format!("it lies more than {DEPTH} folders deep")));
     }
     let Found::Folder(entries, more) = root.find(path, 0, usize::MAX) else {
-        return Err(format!("{path} cannot be read"));
+        return Err(unusable(path, "it cannot be read"));
     };
     if more {
-        return Err(format!("the folder {path} has too many files"));
+        return Err(unusable(path, "the folder has too many files"));
     }
     let skill = skill.or_else(|| entries.iter().any(|entry| entry.name == MANIFEST).then_some(path));
     if skill == Some("") {
-        return Err(format!("{MANIFEST} must be in a folder of the skill's name"));
+        return Err(unusable(MANIFEST, "it must be in a folder of the skill's name"));
     }
     for Entry { name, folder, link } in entries {
         let below = if path.is_empty() { name } else { format!("{path}/{name}") };
@@ -304,7 +309,7 @@ fn gather(
         match root.find(&below, MOST_BYTES, 0) {
             Found::File(content) => files.insert(below, content),
             Found::TooLarge => return Err(too_large(skill)),
-            _ => return Err(format!("{below} cannot be read")),
+            _ => return Err(unusable(&below, "it cannot be read")),
         };
         within_limits(skill, files)?;
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dateline::{
-    Args, Builder, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
-    ResourceTemplate, Result, Server, Tool, ToolResult, Typed, Vars,
+    Args, BuildError, Builder, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource,
+    ResourceContents, ResourceTemplate, Result, Server, Tool, ToolResult, Typed, Vars,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -148,7 +148,7 @@ fn notices(server: Builder) -> Builder {
 ///
 /// # Errors
 /// When one is wrong, which the tests would have shown.
-pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
+pub(crate) fn changing(server: &Server) -> std::result::Result<(), BuildError> {
     let (tools, prompts) = (server.clone(), server.clone());
     server.add_tool(Tool::new(
         "test_trigger_tool_change",
@@ -157,7 +157,7 @@ pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
             let name = "test_changing_tool";
             let tool = || Tool::new(name, "Is there or not.", || async { "It is there." });
             let changed = if tools.remove_tool(name) { Ok(()) } else { tools.add_tool(tool()) };
-            async move { changed.map(|()| "changed").map_err(Error::new) }
+            async move { changed.map(|()| "changed").map_err(Error::from) }
         },
     ))?;
     server.add_tool(Tool::new(
@@ -167,7 +167,7 @@ pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
             let name = "test_changing_prompt";
             let prompt = || Prompt::new(name, "Is there or not.", || async { "It is there." });
             let changed = if prompts.remove_prompt(name) { Ok(()) } else { prompts.add_prompt(prompt()) };
-            async move { changed.map(|()| "changed").map_err(Error::new) }
+            async move { changed.map(|()| "changed").map_err(Error::from) }
         },
     ))
 }

@@ -9,6 +9,7 @@ use seal::{Keys, ProcessKey, Sealer, SystemClock};
 use serde_json::Value;
 use spec::Method;
 
+use crate::build_error::BuildError;
 use crate::extension::Extension;
 use crate::offer::{Offer, capabilities};
 use crate::pages::Pages;
@@ -200,8 +201,8 @@ impl Builder {
     /// Checks everything and makes the server.
     ///
     /// # Errors
-    /// Says which definition is wrong and why.
-    pub fn build(self) -> Result<Server, String> {
+    /// When a definition is wrong, two have the same name, or no key can be made.
+    pub fn build(self) -> Result<Server, BuildError> {
         let mut offer = Offer::default();
         self.tools.into_iter().try_for_each(|tool| offer.put_tool(tool))?;
         self.prompts.into_iter().try_for_each(|prompt| offer.put_prompt(prompt))?;
@@ -214,7 +215,10 @@ impl Builder {
             capabilities.extensions.set(extension.id, extension.settings);
             for (method, handler) in extension.methods {
                 if methods.insert(method.wire, handler).is_some() {
-                    return Err(format!("two extensions have the method {:?}", method.wire));
+                    return Err(BuildError::Duplicate {
+                        kind: "extension method",
+                        name: method.wire.to_owned(),
+                    });
                 }
                 added.push(method);
             }
@@ -229,7 +233,7 @@ impl Builder {
         };
         let keys = match self.keys {
             Some(keys) => keys,
-            None => Arc::new(ProcessKey::new().map_err(|e| format!("no key could be made: {e}"))?),
+            None => Arc::new(ProcessKey::new().map_err(|e| BuildError::Key { reason: e.to_string() })?),
         };
         Ok(Server(Arc::new(Parts {
             description: Arc::new(description),

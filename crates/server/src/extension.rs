@@ -5,6 +5,7 @@
 use proto::{ExtensionMethod, Object, Raw};
 use serde_json::Value;
 
+use crate::build_error::BuildError;
 use crate::handler::{Handler, Run, run};
 
 /// An extension: its identifier, its settings, and the methods that it adds.
@@ -54,8 +55,9 @@ impl Extension {
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
         let Extension { id, settings, methods } = self;
+        let wrong = |why: String| BuildError::definition("extension", id, why);
         let (prefix, name) = id.split_once('/').unwrap_or_default();
         let label = |text: &str| {
             let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -64,15 +66,13 @@ impl Extension {
                 && text.chars().all(inner)
         };
         if !label(prefix) || !label(name) {
-            return Err(format!(
-                "extension {id:?}: an identifier has a prefix and a name, as in com.example/name"
-            ));
+            return Err(wrong("an identifier has a prefix and a name, as in com.example/name".into()));
         }
         if !settings.is_object() {
-            return Err(format!("extension {id:?}: the settings must be an object"));
+            return Err(wrong("the settings must be an object".into()));
         }
         if let Some((taken, _)) = methods.iter().find(|(m, _)| spec::Method::parse(m.wire).is_some()) {
-            return Err(format!("extension {id:?}: {:?} is a method of the core", taken.wire));
+            return Err(wrong(format!("{:?} is a method of the core", taken.wire)));
         }
         Ok(Ready { id, settings: Raw::of(&settings), methods })
     }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod bounds;
+mod build_error;
 mod builder;
 mod complete;
 mod completion;
@@ -31,6 +32,7 @@ mod tool;
 mod unique;
 mod vars;
 
+pub use build_error::BuildError;
 pub use builder::{Builder, Part};
 pub use complete::Typed;
 pub use content::{Content, ResourceContents, ToolResult};
@@ -45,7 +47,6 @@ pub use notifier::Notifier;
 pub use prompt::Prompt;
 pub use rate::Rate;
 pub use resource::{Resource, ResourceTemplate};
-pub use schema::Validator;
 pub use server::Server;
 pub use tool::Tool;
 pub use vars::Vars;

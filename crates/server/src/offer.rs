@@ -3,6 +3,7 @@
 use proto::Capabilities;
 use spec::Capability;
 
+use crate::build_error::BuildError;
 use crate::prompt::{self, Prompt};
 use crate::resource::{self, Resource, ResourceTemplate};
 use crate::shelf::Shelf;
@@ -18,22 +19,22 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    pub(crate) fn put_tool(&mut self, tool: Tool) -> Result<(), String> {
+    pub(crate) fn put_tool(&mut self, tool: Tool) -> Result<(), BuildError> {
         let name = tool.name.clone();
         self.tools.put(&name, tool.ready()?, "tool")
     }
 
-    pub(crate) fn put_prompt(&mut self, prompt: Prompt) -> Result<(), String> {
+    pub(crate) fn put_prompt(&mut self, prompt: Prompt) -> Result<(), BuildError> {
         let name = prompt.name.clone();
         self.prompts.put(&name, prompt.ready()?, "prompt")
     }
 
-    pub(crate) fn put_resource(&mut self, resource: Resource) -> Result<(), String> {
+    pub(crate) fn put_resource(&mut self, resource: Resource) -> Result<(), BuildError> {
         let uri = resource.uri.clone();
         self.resources.put(&uri, resource.ready()?, "resource")
     }
 
-    pub(crate) fn put_template(&mut self, template: ResourceTemplate) -> Result<(), String> {
+    pub(crate) fn put_template(&mut self, template: ResourceTemplate) -> Result<(), BuildError> {
         let source = template.source.clone();
         self.templates.put(&source, template.ready()?, "resource template")
     }

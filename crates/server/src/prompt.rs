@@ -3,6 +3,7 @@
 use proto::{Object, Raw};
 use serde_json::Value;
 
+use crate::build_error::BuildError;
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::handler::{Handler, Named, Run, run};
 use crate::messages::Messages;
@@ -109,9 +110,9 @@ impl Prompt {
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
         if self.name.is_empty() {
-            return Err("a prompt needs a name".into());
+            return Err(BuildError::definition("prompt", "", "a prompt needs a name"));
         }
         let mut definition = self.definition;
         if !self.arguments.is_empty() {

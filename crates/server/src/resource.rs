@@ -7,6 +7,7 @@ use proto::template::Template;
 use proto::{CacheHint, Object, Raw};
 use serde_json::Value;
 
+use crate::build_error::BuildError;
 use crate::complete::{Completer, Typed, choices, completer};
 use crate::content::ResourceContents;
 use crate::contents::Contents;
@@ -97,8 +98,9 @@ impl Resource {
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Readable, String> {
-        url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
+    pub(crate) fn ready(self) -> Result<Readable, BuildError> {
+        let wrong = |e| BuildError::definition("resource", &self.uri, format_args!("it is no URI: {e}"));
+        url::Url::parse(&self.uri).map_err(wrong)?;
         Ok(Readable { listed: self.listed, ..Readable::new(self.definition, self.handler, self.hint) })
     }
 }
@@ -185,10 +187,11 @@ pub(crate) struct Ready {
 }
 
 impl ResourceTemplate {
-    pub(crate) fn ready(self) -> Result<Ready, String> {
-        let template = Template::new(&self.source)?;
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
+        let wrong = |why: String| BuildError::definition("resource template", &self.source, why);
+        let template = Template::new(&self.source).map_err(wrong)?;
         if let Some(unknown) = self.completers.keys().find(|name| !template.variables().any(|v| v == *name)) {
-            return Err(format!("{:?} has no variable {unknown:?} to complete", self.source));
+            return Err(wrong(format!("there is no variable {unknown:?} to complete")));
         }
         let readable = Readable::new(self.definition, self.handler, self.hint);
         Ok(Ready { template, readable, typed: self.typed, completers: self.completers })

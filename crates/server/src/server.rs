@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use proto::{CacheHint, Change, Description, Object, Peer};
 use spec::Method;
 
+use crate::build_error::BuildError;
 use crate::handler::Run;
 use crate::notifier::Notifier;
 use crate::offer::Offer;
@@ -63,7 +64,7 @@ impl Server {
     ///
     /// # Errors
     /// When there is one of that name, or its definition is wrong.
-    pub fn add_tool(&self, tool: Tool) -> Result<(), String> {
+    pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
         self.change(&Change::Tools, |offer| offer.put_tool(tool))
     }
 
@@ -76,7 +77,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), String> {
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
         self.change(&Change::Prompts, |offer| offer.put_prompt(prompt))
     }
 
@@ -89,7 +90,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_resource(&self, resource: Resource) -> Result<(), String> {
+    pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
         self.change(&Change::Resources, |offer| offer.put_resource(resource))
     }
 
@@ -102,7 +103,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), String> {
+    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
         self.change(&Change::Resources, |offer| offer.put_template(template))
     }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::build_error::BuildError;
+
 /// Things with names, in the order in which they were put here.
 ///
 /// Each has a place that it keeps, so that whoever walks through goes on behind the last one it saw, whatever was
@@ -27,9 +29,9 @@ impl<T> Clone for Shelf<T> {
 
 impl<T> Shelf<T> {
     /// Puts a thing at the end; an error where the name is taken. `kind` is what to call it.
-    pub(crate) fn put(&mut self, name: &str, thing: T, kind: &str) -> Result<(), String> {
+    pub(crate) fn put(&mut self, name: &str, thing: T, kind: &'static str) -> Result<(), BuildError> {
         if self.places.contains_key(name) {
-            return Err(format!("there are two {kind}s {name:?}"));
+            return Err(BuildError::Duplicate { kind, name: name.to_owned() });
         }
         self.places.insert(name.to_owned(), self.next);
         self.things.insert(self.next, (name.to_owned(), Arc::new(thing)));

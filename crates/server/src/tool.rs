@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proto::{HeaderParam, Object, Raw};
 use serde_json::Value;
 
+use crate::build_error::BuildError;
 use crate::content::ToolResult;
 use crate::handler::{Handler, Run, run};
 use crate::schema::Validator;
@@ -45,10 +46,14 @@ impl Tool {
     ///
     /// # Errors
     /// When it is no object, or has no name.
-    pub fn from_json<T, H: Handler<T, ToolResult>>(definition: &Value, handler: H) -> Result<Tool, String> {
-        let object =
-            Raw::of(definition).object().map_err(|_| "a tool's definition is an object".to_owned())?;
-        let name = object.string("name").ok_or("a tool's definition has a \"name\", which is a string")?;
+    pub fn from_json<T, H: Handler<T, ToolResult>>(
+        definition: &Value,
+        handler: H,
+    ) -> Result<Tool, BuildError> {
+        let wrong = |why| BuildError::definition("tool", "", why);
+        let object = Raw::of(definition).object().map_err(|_| wrong("the definition must be an object"))?;
+        let name =
+            object.string("name").ok_or_else(|| wrong("\"name\" is required, and must be a string"))?;
         Ok(Tool { name: name.to_string(), definition: object, handler: run(handler) })
     }
 
@@ -123,8 +128,8 @@ impl Tool {
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
-        let named = |why: String| format!("tool {:?}: {why}", self.name);
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
+        let named = |why: String| BuildError::definition("tool", &self.name, why);
         let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
         if self.name.is_empty() || self.name.len() > 128 || !self.name.bytes().all(legal) {
             return Err(named("a name is 1 to 128 characters out of A-Z a-z 0-9 _ - .".into()));

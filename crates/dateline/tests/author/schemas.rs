@@ -1,6 +1,6 @@
 //! Tools: their names, schemas and structured results.
 
-use dateline::{Cx, Json, Server, Tool, ToolResult};
+use dateline::{BuildError, Cx, Json, Server, Tool, ToolResult};
 use serde_json::{Value, json};
 use testkit::MODERN;
 
@@ -19,7 +19,7 @@ fn tool(name: &str) -> Tool {
     )
 }
 
-fn build(tool: Tool) -> Result<Server, String> {
+fn build(tool: Tool) -> Result<Server, BuildError> {
     Server::new("schemas", "1").tool(tool).build()
 }
 
@@ -142,7 +142,7 @@ async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     let longer = "n".repeat(129);
     let wrong = ["", " ", "a b", "a/b", "a:b", "größe", "a\n", "a,b", "a\u{200b}", "~", "a@b", &longer];
     for wrong in wrong {
-        let why = server.add_tool(tool(wrong).input(&json!({"type": "object"}))).unwrap_err();
+        let why = server.add_tool(tool(wrong).input(&json!({"type": "object"}))).unwrap_err().to_string();
         assert!(why.contains("1 to 128 characters"), "{wrong:?}: {why}");
         assert!(build(tool(wrong)).is_err(), "{wrong:?}");
     }
@@ -192,11 +192,11 @@ async fn tool_06_an_annotation_that_breaks_its_rules_is_refused() {
         json!({"a": {"not": {"properties": {"b": text(json!("A"))}}}}),
     ];
     for wrong in wrong {
-        let why = server.add_tool(of(wrong.clone())).unwrap_err();
+        let why = server.add_tool(of(wrong.clone())).unwrap_err().to_string();
         assert!(why.contains("x-mcp-header"), "{wrong}: {why}");
     }
     let defined = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": text(json!("A"))}});
-    assert!(server.add_tool(tool("x").input(&defined)).unwrap_err().contains("x-mcp-header"));
+    assert!(server.add_tool(tool("x").input(&defined)).unwrap_err().to_string().contains("x-mcp-header"));
     let deep = json!({"a": {"type": "object", "properties": {"b": {"type": "integer", "x-mcp-header": "B-1"}}}, "c": text(json!("C"))});
     server.add_tool(of(deep)).unwrap();
     let house = House::of(&server).await;
@@ -319,10 +319,10 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
     let server = Server::new("strict", "1").grows().build().unwrap();
     for schema in &wrong {
         let why = server.add_tool(tool("x").input(schema)).err();
-        let why = why.unwrap_or_else(|| panic!("let through: {:.300}", schema.to_string()));
+        let why = why.unwrap_or_else(|| panic!("let through: {:.300}", schema.to_string())).to_string();
         assert!(why.contains("input"), "{why}");
         let why = build(tool("x").input(&json!({"type": "object"})).output(schema)).err();
-        assert!(why.is_some_and(|why| why.contains("output")), "{:.300}", schema.to_string());
+        assert!(why.is_some_and(|why| why.to_string().contains("output")), "{:.300}", schema.to_string());
     }
     // What has its own place within itself is fetched from nowhere.
     let own = json!({

@@ -286,7 +286,7 @@ async fn hidden_files_are_served_where_that_is_asked_for() {
 
 #[test]
 fn what_is_no_folder_or_no_uri_is_said_at_once() {
-    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap();
+    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap().to_string();
     assert!(error("/nonexistent/folder", "file:///x").contains("/nonexistent/folder"));
     assert!(error("/", "file:///{x}").contains("{x}"));
 }
