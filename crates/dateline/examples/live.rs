@@ -44,7 +44,7 @@ fn pin(board: &Board, server: &Server, note: Note) -> Result<String> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // It begins without resources and says that there will be some.
-    let server = Server::new("board", "1.0.0").grows().build()?;
+    let server = Server::new("board", "1.0.0").dynamic().build()?;
     let (board, pins) = (Board::default(), server.clone());
     server.add_tool(Tool::new(
         "pin",

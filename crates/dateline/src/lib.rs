@@ -48,11 +48,11 @@
 //! # Handlers
 //!
 //! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
-//! as a type, [`Vars`] for the variables of a resource's URI, [`Cx`] for progress, logs and questions. What it returns
-//! becomes the answer (see [`Reply`]), and errors go out by `?`. State is what it holds, as in any program.
+//! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What it returns
+//! becomes the answer (see [`IntoResponse`]), and errors go out by `?`. State is what it holds, as in any program.
 //!
 //! ```
-//! use dateline::{Args, Cx, Json, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Vars};
+//! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Variables};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Order {
@@ -67,7 +67,7 @@
 //! }
 //!
 //! // The type of the result becomes the tool's output schema.
-//! async fn price(Args(order): Args<Order>, cx: Cx) -> Result<Json<Price>> {
+//! async fn price(Args(order): Args<Order>, cx: Context) -> Result<Json<Price>> {
 //!     cx.progress(1.0, Some(2.0), Some("asking the shop")).await;
 //!     let each: u32 = if order.what == "tea" { 250 } else { "300".parse()? };
 //!     Ok(Json(Price { cents: each * u32::from(order.count) }))
@@ -81,7 +81,7 @@
 //!         format!("Is {} the right number of {}?", order.count, order.what)
 //!     }))
 //!     .resource(Resource::new("shop://hours", "Opening hours", || async { "9 to 5" }))
-//!     .template(ResourceTemplate::new("shop://goods/{name}", "Goods", |vars: Vars| async move {
+//!     .template(ResourceTemplate::new("shop://goods/{name}", "Goods", |vars: Variables| async move {
 //!         (vars.get("name") == "tea").then(|| "Green tea, 100 g".to_owned())
 //!     }))
 //!     .build()?;
@@ -92,12 +92,12 @@
 //!
 //! # Questions
 //!
-//! [`Cx::elicit`] asks the user, [`Cx::sample`] the client's model, [`Cx::list_roots`] for its directories. The same line
+//! [`Context::elicit`] asks the user, [`Context::sample`] the client's model, [`Context::list_roots`] for its directories. The same line
 //! sends a request on the call's stream to a client of 2025-06-18, and an *input required* result to one of 2026-07-28,
 //! which may answer another process.
 //!
 //! ```
-//! use dateline::{Args, Cx, Elicited, Form, Result};
+//! use dateline::{Args, Context, ElicitResult, ElicitForm, Result};
 //!
 //! # #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! # struct File { name: String }
@@ -107,10 +107,10 @@
 //!     sure: bool,
 //! }
 //!
-//! async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
-//!     let form = Form::<Confirmation>::new(format!("Delete {}?", file.name));
+//! async fn delete(Args(file): Args<File>, cx: Context) -> Result<String> {
+//!     let form = ElicitForm::<Confirmation>::new(format!("Delete {}?", file.name));
 //!     match cx.elicit("sure", form).await? {
-//!         Elicited::Accepted(Confirmation { sure: true }) => Ok(format!("deleted {}", file.name)),
+//!         ElicitResult::Accepted(Confirmation { sure: true }) => Ok(format!("deleted {}", file.name)),
 //!         // That the user said no is an answer, not an error.
 //!         _ => Ok(format!("kept {}", file.name)),
 //!     }
@@ -121,14 +121,14 @@
 //! there, it is called anew, finds the answer at the same place and goes on. So nothing waits for an answer that may not
 //! come, nothing behind a question runs before it is answered, and any process that shares the sealing key
 //! ([`Builder::keys`]) can go on. Do what must happen once behind the last question. Several things are asked at once with
-//! [`Cx::together`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
-//! way ([`Error::is_unasked`]).
+//! [`Context::try_join`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
+//! way ([`Error::is_unsupported_by_client`]).
 //!
 //! # While it runs
 //!
 //! A [`Server`] is a handle: [`Server::add_tool`], [`Server::remove_resource`] and the like change what is offered,
 //! [`Notifier::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
-//! dropped; [`Cx::cancellation`] reaches what it started elsewhere.
+//! dropped; [`Context::cancellation`] reaches what it started elsewhere.
 //!
 //! # Where to go from here
 //!
@@ -154,9 +154,10 @@ pub use http::{Bound, Http};
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
 pub use seal;
 pub use server::{
-    Args, BuildError, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler,
-    Json, Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate,
-    Result, Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
+    Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context,
+    CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
+    Handler, IntoResponse, Json, Messages, Notifier, Prompt, Rate, Resource, ResourceContents,
+    ResourceTemplate, Result, Server, Tool, ToolResult, TryJoin, Variables,
 };
 #[cfg(feature = "skills")]
 pub use skills::Skills;

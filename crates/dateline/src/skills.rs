@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use proto::{CacheHint, Object, Raw, Rejection};
 use serde_json::{Map, Value, json};
-use server::{BuildError, Builder, Cx, Error, Extension, Part, Resource, ResourceContents, Result};
+use server::{
+    BuildError, Builder, CacheScope, Context, Definitions, Error, Extension, Resource, ResourceContents,
+    Result,
+};
 use sha2::{Digest as _, Sha256};
 use spec::skills::{
     DIRECTORY_READ, DIRECTORY_READ_SETTING, DIRECTORY_TYPE, GET, ID, LIST, MANIFEST, MANIFEST_TYPE,
@@ -33,7 +36,7 @@ const DEPTH: usize = 32;
 ///
 /// ```no_run
 /// # use dateline::{Server, Skills};
-/// let server = Server::new("helpful", "1.0.0").part(Skills::from_folder("./skills")?).build()?;
+/// let server = Server::new("helpful", "1.0.0").define(Skills::from_folder("./skills")?).build()?;
 /// # Ok::<(), dateline::BuildError>(())
 /// ```
 ///
@@ -42,7 +45,8 @@ pub struct Skills {
     files: BTreeMap<String, File>,
     /// The folders that are skills, and what their frontmatter says.
     skills: BTreeMap<String, Map<String, Value>>,
-    hint: CacheHint,
+    scope: CacheScope,
+    ttl: Duration,
 }
 
 /// A file of a skill.
@@ -97,11 +101,10 @@ impl Skills {
         Skills::new(all)
     }
 
-    /// The same with a time for which clients may keep what they were told and read, and whether it is the same for
-    /// every caller; none where nothing is said, and the same for all.
+    /// Sets for how long, and for whom, clients may keep what they read. By default they may not keep it.
     #[must_use]
-    pub fn fresh_for(self, ttl: Duration, public: bool) -> Skills {
-        Skills { hint: CacheHint { ttl, public }, ..self }
+    pub fn cache(self, scope: CacheScope, ttl: Duration) -> Skills {
+        Skills { scope, ttl, ..self }
     }
 
     fn new(contents: BTreeMap<String, Vec<u8>>) -> Result<Skills, BuildError> {
@@ -116,7 +119,7 @@ impl Skills {
         let of_a_skill = |path: &str| outwards(path).any(|folder| skills.contains_key(folder));
         let files = contents.into_iter().filter(|(path, _)| of_a_skill(path));
         let files = files.map(|(path, content)| (path.clone(), File::new(&path, content))).collect();
-        Ok(Skills { files, skills, hint: CacheHint { ttl: Duration::ZERO, public: true } })
+        Ok(Skills { files, skills, scope: CacheScope::Public, ttl: Duration::ZERO })
     }
 
     /// A skill as the extension tells it.
@@ -150,9 +153,9 @@ impl Skills {
     }
 }
 
-impl Part for Skills {
-    fn add(self, mut to: Builder) -> Builder {
-        let hint = self.hint;
+impl Definitions for Skills {
+    fn add_to(self, mut server: Builder) -> Builder {
+        let hint = self.scope.hint(self.ttl);
         let entries = self.skills.iter().map(|(folder, said)| {
             let uri = uri(&format!("{folder}/{MANIFEST}"));
             (uri, self.entry(folder, said))
@@ -165,33 +168,33 @@ impl Part for Skills {
             let said = |member: &str| frontmatter?.get(member)?.as_str();
             let mut resource = Resource::fixed(said("name").unwrap_or(name), file.contents)
                 .with("size", file.size)
-                .fresh_for(hint.ttl, hint.public);
+                .cache(self.scope, self.ttl);
             resource = match said("description") {
                 Some(description) => resource.description(description),
                 None => resource.unlisted(),
             };
-            to = to.resource(resource);
+            server = server.resource(resource);
         }
         let all = Arc::clone(&entries);
-        let list = move |cx: Cx| {
+        let list = move |cx: Context| {
             let page = cx.page("skills", all.values()).map(|page| hinted(page, hint));
             std::future::ready(page)
         };
-        let get = move |cx: Cx| {
+        let get = move |cx: Context| {
             let found = named(&cx).and_then(|uri| {
                 let entry = entries.get(&uri).cloned();
                 entry.ok_or_else(|| wrong(format!("no skill is served at {}", clipped(&uri))))
             });
             std::future::ready(found.map(|entry| hinted(Object::new().with("skill", entry), hint)))
         };
-        let directory = move |cx: Cx| {
+        let directory = move |cx: Context| {
             let found = named(&cx).and_then(|uri| match folders.get(&uri) {
                 Some(children) => cx.page("resources", children),
                 None => Err(wrong(format!("{} is no folder that is served", clipped(&uri)))),
             });
             std::future::ready(found)
         };
-        to.extension(
+        server.extension(
             Extension::new(ID)
                 .settings(json!({DIRECTORY_READ_SETTING: true}))
                 .open_method(LIST, list)
@@ -222,7 +225,7 @@ fn hinted(mut result: Object, hint: CacheHint) -> Object {
 }
 
 /// The URI that is asked for.
-fn named(cx: &Cx) -> Result<String> {
+fn named(cx: &Context) -> Result<String> {
     let uri = cx.arguments().object().ok().and_then(|params| params.string("uri"));
     uri.map(|uri| uri.to_string()).ok_or_else(|| wrong("\"uri\" is required, and must be a string".into()))
 }

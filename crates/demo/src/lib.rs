@@ -15,7 +15,7 @@ pub fn server(fixtures: Option<Skills>, set: impl FnOnce(Builder) -> Builder) ->
         .title("dateline demo")
         .instructions("A server to play with: echo and add answer at once, countdown reports progress and can be cancelled.");
     let Some(skills) = fixtures else { return set(play::add(builder)).build() };
-    let server = set(play::add(fixtures::add(builder).part(skills))).build()?;
+    let server = set(play::add(fixtures::add(builder).define(skills))).build()?;
     fixtures::changing(&server)?;
     Ok(server)
 }

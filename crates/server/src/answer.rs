@@ -14,7 +14,7 @@ use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
 
 use crate::content::ToolResult;
-use crate::context::Cx;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::guard::guarded;
 use crate::offer::Offer;
@@ -22,7 +22,7 @@ use crate::params::{arguments, clipped, named};
 use crate::resource::Readable;
 use crate::schema::{Validator, value_of};
 use crate::server::Server;
-use crate::vars::Vars;
+use crate::variables::Variables;
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
@@ -87,7 +87,7 @@ impl Server {
                 InvalidInput::Result => Ok(Answer::Complete(ToolResult::error(why).object())),
             };
         }
-        let (cx, request) = self.context(request, arguments, Vars::default())?;
+        let (cx, request) = self.context(request, arguments, Variables::default())?;
         let result = match guarded(&cx, &tool.handler).await {
             Ok(result) => {
                 if let Some(output) = &tool.output {
@@ -120,7 +120,7 @@ impl Server {
                 missing.name
             )));
         }
-        let (cx, request) = self.context(request, prompt.typed.typed(&values)?, Vars::default())?;
+        let (cx, request) = self.context(request, prompt.typed.typed(&values)?, Variables::default())?;
         match guarded(&cx, &prompt.handler).await {
             Ok(messages) => {
                 let mut result = Object::new();
@@ -145,10 +145,10 @@ impl Server {
         let unknown = || Rejection::NoSuchResource { uri: uri.clone() };
         let matching = || offer.templates.values().find_map(|t| Some((t, t.template.find(&uri)?)));
         let (readable, vars, arguments): (&Readable, _, _) = match offer.resources.get(&uri) {
-            Some(resource) => (resource, Vars::new(&uri, Vec::new()), Raw::literal("{}")),
+            Some(resource) => (resource, Variables::new(&uri, Vec::new()), Raw::literal("{}")),
             None => {
                 let (template, values) = matching().ok_or_else(unknown)?;
-                let vars = Vars::new(&uri, values);
+                let vars = Variables::new(&uri, values);
                 // A value that is not of its type names no resource.
                 let arguments = template.typed.typed(vars.values()).map_err(|_| unknown())?;
                 (&template.readable, vars, arguments)
@@ -178,12 +178,17 @@ impl Server {
         let handler = self.0.methods.get(wire).ok_or_else(unknown)?;
         let mut params = request.params.clone();
         params.take(spec::meta::META);
-        let (cx, _) = self.context(request, Raw::from(params), Vars::default())?;
+        let (cx, _) = self.context(request, Raw::from(params), Variables::default())?;
         guarded(&cx, handler).await.map(Answer::Complete).map_err(|Error(kind)| kind.rejection())
     }
 
     /// The context of a request, with the answers of all rounds.
-    fn context(&self, mut request: Request, arguments: Raw, vars: Vars) -> Result<(Cx, Request), Rejection> {
+    fn context(
+        &self,
+        mut request: Request,
+        arguments: Raw,
+        vars: Variables,
+    ) -> Result<(Context, Request), Rejection> {
         let mut answers: Vec<(ByteString, Result<Raw, Raw>)> = Vec::new();
         if let Some(InputResponses { responses, state }) = request.answers.take() {
             answers = responses;
@@ -202,7 +207,7 @@ impl Server {
             }
         }
         Ok((
-            Cx::new(
+            Context::new(
                 Arc::clone(&self.0.notifier),
                 self.0.pages.clone(),
                 request.clone(),
@@ -215,7 +220,7 @@ impl Server {
     }
 
     /// What has to be asked, with the answers so far in a sealed state.
-    fn interim(&self, cx: &Cx, request: &Request) -> Result<Answer, Rejection> {
+    fn interim(&self, cx: &Context, request: &Request) -> Result<Answer, Rejection> {
         let questions = cx.asked();
         if questions.is_empty() {
             return Err(Kind::Asked.rejection());

@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use proto::{Object, Raw};
 use serde::Serialize;
-use serde_json::Value;
 
 /// A block of content.
 ///
@@ -42,10 +41,10 @@ impl Content {
         Content(Content::of("resource_link").with("uri", uri).with("name", name))
     }
 
-    /// The same block with one more member, such as `annotations` or `_meta`.
+    /// Sets a member of the block, such as `annotations` or `_meta`.
     #[must_use]
-    pub fn with(self, name: &'static str, value: &Value) -> Content {
-        Content(self.0.with(name, Raw::of(value)))
+    pub fn with(self, name: &'static str, value: impl Serialize) -> Content {
+        Content(self.0.with(name, Raw::of(&value)))
     }
 
     pub(crate) fn object(self) -> Object {
@@ -120,10 +119,10 @@ impl ToolResult {
         ToolResult { structured: Some(value.clone()), ..ToolResult::new([Content::text(value.as_str())]) }
     }
 
-    /// The same with `_meta`.
+    /// Sets `_meta`.
     #[must_use]
-    pub fn with_meta(mut self, meta: &Value) -> ToolResult {
-        self.meta = Some(Raw::of(meta));
+    pub fn meta(mut self, meta: impl Serialize) -> ToolResult {
+        self.meta = Some(Raw::of(&meta));
         self
     }
 

@@ -2,41 +2,42 @@
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use spec::Question;
 use tokio_util::sync::CancellationToken;
 
+use crate::elicit::{ElicitForm, ElicitUrl};
 use crate::error::{Error, Kind, Result};
-use crate::form::{Form, Visit};
 use crate::notifier::Notifier;
 use crate::pages::Pages;
 use crate::schema::{Validator, with_integers};
-use crate::vars::Vars;
+use crate::variables::Variables;
 
 /// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
 ///
-/// Questions run the handler again: at the first one without an answer, [`Cx::elicit`], [`Cx::sample`] and
-/// [`Cx::list_roots`] do not return and the handler's future is dropped; once the client has answered, the handler starts
+/// Questions run the handler again: at the first one without an answer, [`Context::elicit`], [`Context::sample`] and
+/// [`Context::list_roots`] do not return and the handler's future is dropped; once the client has answered, the handler starts
 /// anew and gets the answer at the same place. What stands before a question therefore runs once per round, and should
 /// have no effect that must not be repeated. This is the same for every revision.
 ///
 /// A question that was asked decides the round, whatever the handler makes of it. One that is asked elsewhere, in a task
 /// that the handler started, ends there with an error and is asked when the handler returns.
 #[derive(Clone)]
-pub struct Cx(Arc<Inner>);
+pub struct Context(Arc<Inner>);
 
 struct Inner {
     notifier: Arc<Notifier>,
     pages: Pages,
     request: Request,
     arguments: Raw,
-    vars: Vars,
+    variables: Variables,
     answers: Vec<(ByteString, Result<Raw, Raw>)>,
     cancelled: CancellationToken,
     asked: Mutex<Asked>,
@@ -52,30 +53,30 @@ struct Asked {
     stopped: bool,
 }
 
-impl Cx {
+impl Context {
     pub(crate) fn new(
         notifier: Arc<Notifier>,
         pages: Pages,
         request: Request,
         arguments: Raw,
-        vars: Vars,
+        variables: Variables,
         answers: Vec<(ByteString, Result<Raw, Raw>)>,
-    ) -> Cx {
+    ) -> Context {
         let cancelled = CancellationToken::new();
-        Cx(Arc::new(Inner {
+        Context(Arc::new(Inner {
             notifier,
             pages,
             request,
             arguments,
-            vars,
+            variables,
             answers,
             cancelled,
             asked: Mutex::default(),
         }))
     }
 
-    pub(crate) fn vars(&self) -> &Vars {
-        &self.0.vars
+    pub(crate) fn variables(&self) -> &Variables {
+        &self.0.variables
     }
 
     /// Is cancelled when the client gives this request up, and when the handler ends at a question. The handler's own
@@ -148,7 +149,7 @@ impl Cx {
     }
 
     /// Sends a log message, where the client wants this level. It must hold no secrets.
-    pub async fn log(&self, level: Level, logger: Option<&str>, data: impl Into<Value>) {
+    pub async fn log(&self, level: Level, logger: Option<&str>, data: impl Serialize) {
         if self.peer().log_level.is_none_or(|least| level < least) {
             return;
         }
@@ -156,16 +157,20 @@ impl Cx {
         if let Some(logger) = logger {
             params.set("logger", logger);
         }
-        params.set("data", Raw::of(&data.into()));
+        params.set("data", Raw::of(&data));
         self.0.request.events.send(Event::Log(level, params)).await;
     }
 
     /// Asks the user to fill in a form; `key` names the question within this request.
     ///
     /// # Errors
-    /// When the client cannot be asked (see [`Error::is_unasked`]), or when its answer does not fit. While there is no
+    /// When the client cannot be asked (see [`Error::is_unsupported_by_client`]), or when its answer does not fit. While there is no
     /// answer this does not return; in a task of its own it is an error, to be passed on with `?`.
-    pub async fn elicit<T: DeserializeOwned>(&self, key: &str, form: Form<T>) -> Result<Elicited<T>> {
+    pub async fn elicit<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        form: ElicitForm<T>,
+    ) -> Result<ElicitResult<T>> {
         let params = form
             .params()
             .map_err(|why| Error::reject(Rejection::Internal(format!("the form {key:?}: {why}"))))?;
@@ -179,32 +184,32 @@ impl Cx {
                 let validator = Validator::new(&schema).map_err(Error::new)?;
                 validator.check(&value).map_err(|why| refused(format!("does not fit the form: {why}")))?;
                 let filled = serde_json::from_value(with_integers(value));
-                filled.map(Elicited::Accepted).map_err(|e| refused(format!("does not fit the form: {e}")))
+                filled.map(ElicitResult::Accepted).map_err(|e| refused(format!("does not fit the form: {e}")))
             }
-            Action::Decline => Ok(Elicited::Declined),
-            Action::Cancel => Ok(Elicited::Cancelled),
+            Action::Decline => Ok(ElicitResult::Declined),
+            Action::Cancel => Ok(ElicitResult::Cancelled),
         }
     }
 
     /// Asks the user to open a URL. That they agreed does not say that they are done there.
     ///
     /// # Errors
-    /// As [`Cx::elicit`].
-    pub async fn visit(&self, key: &str, visit: Visit) -> Result<Elicited<()>> {
-        let answer = self.ask(key, Question::Elicit, visit.params()).await?;
+    /// As [`Context::elicit`].
+    pub async fn elicit_url(&self, key: &str, url: ElicitUrl) -> Result<ElicitResult<()>> {
+        let answer = self.ask(key, Question::Elicit, url.params()).await?;
         Ok(match action(key, &answer)? {
-            Action::Accept(_) => Elicited::Accepted(()),
-            Action::Decline => Elicited::Declined,
-            Action::Cancel => Elicited::Cancelled,
+            Action::Accept(_) => ElicitResult::Accepted(()),
+            Action::Decline => ElicitResult::Declined,
+            Action::Cancel => ElicitResult::Cancelled,
         })
     }
 
-    /// Asks several things at once: `cx.together((cx.elicit("a", …), cx.sample("b", …))).await?`.
+    /// Asks several things at once: `cx.try_join((cx.elicit("a", …), cx.sample("b", …))).await?`.
     ///
     /// # Errors
-    /// As [`Cx::elicit`], for the first of them that fails.
-    pub async fn together<T: Together>(&self, questions: T) -> Result<T::InputResponses> {
-        questions.together().await
+    /// As [`Context::elicit`], for the first of them that fails.
+    pub async fn try_join<T: TryJoin>(&self, questions: T) -> Result<T::Output> {
+        questions.try_join().await
     }
 
     /// Asks the client's model for a completion
@@ -212,8 +217,8 @@ impl Cx {
     /// `sampling/createMessage`.
     ///
     /// # Errors
-    /// As [`Cx::elicit`].
-    pub async fn sample(&self, key: &str, params: &Value) -> Result<Sampled> {
+    /// As [`Context::elicit`].
+    pub async fn sample(&self, key: &str, params: &Value) -> Result<CreateMessageResult> {
         let answer = self.ask(key, Question::Sample, Object::of(params)).await?;
         let sampled: Value =
             answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
@@ -228,13 +233,13 @@ impl Cx {
                 "is no sampling result: it needs a \"role\", and \"content\" with a \"type\"",
             ));
         }
-        Ok(Sampled(sampled))
+        Ok(CreateMessageResult(sampled))
     }
 
     /// Asks for the directories that the client works in.
     ///
     /// # Errors
-    /// As [`Cx::elicit`].
+    /// As [`Context::elicit`].
     pub async fn list_roots(&self, key: &str) -> Result<Vec<Value>> {
         let answer = self.ask(key, Question::ListRoots, Object::new()).await?;
         let wrong = || refused(key, "needs an array \"roots\" of objects with a \"uri\"");
@@ -270,7 +275,7 @@ impl Cx {
 
     /// Waits for ever where the handler's own task waits for this, which then drops the handler; what is polled by
     /// anything else, such as a task that the handler started or a thread that it blocks, must come to an end.
-    fn stop(&self, context: &Context<'_>) -> Poll<()> {
+    fn stop(&self, context: &task::Context<'_>) -> Poll<()> {
         let mut asked = self.lock();
         if asked.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             asked.stopped = true;
@@ -297,7 +302,7 @@ impl Cx {
         });
         match result.await {
             // What it cannot do without something that this client lacks, no answer changes.
-            Err(error) if error.is_unasked() => Err(error),
+            Err(error) if error.is_unsupported_by_client() => Err(error),
             _ if !self.lock().questions.is_empty() => Err(Error(Kind::Asked)),
             result => result,
         }
@@ -342,7 +347,7 @@ fn action(key: &str, answer: &Raw) -> Result<Action> {
 
 /// What a user did with a question. That they said no is an answer, not an error.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Elicited<T> {
+pub enum ElicitResult<T> {
     /// Agreed; what was filled in fits the form.
     Accepted(T),
     /// Said no.
@@ -351,34 +356,34 @@ pub enum Elicited<T> {
     Cancelled,
 }
 
-impl<T> Elicited<T> {
+impl<T> ElicitResult<T> {
     /// What was filled in; `None` where the user declined or cancelled.
     pub fn accepted(self) -> Option<T> {
         match self {
-            Elicited::Accepted(content) => Some(content),
-            Elicited::Declined | Elicited::Cancelled => None,
+            ElicitResult::Accepted(content) => Some(content),
+            ElicitResult::Declined | ElicitResult::Cancelled => None,
         }
     }
 }
 
 /// Several questions, as a tuple of futures.
-pub trait Together {
+pub trait TryJoin {
     /// Their answers.
-    type InputResponses;
+    type Output;
     /// Asks all of them.
-    fn together(self) -> impl Future<Output = Result<Self::InputResponses>> + Send;
+    fn try_join(self) -> impl Future<Output = Result<Self::Output>> + Send;
 }
 
 /// All are asked before the round ends; one that cannot be asked fails at once.
-macro_rules! together {
+macro_rules! try_join_tuple {
     ($(($question:ident, $answer:ident, $it:ident)),*) => {
-        impl<$($question, $answer),*> Together for ($($question,)*)
+        impl<$($question, $answer),*> TryJoin for ($($question,)*)
         where
             $($question: Future<Output = Result<$answer>> + Send, $answer: Send,)*
         {
-            type InputResponses = ($($answer,)*);
+            type Output = ($($answer,)*);
 
-            async fn together(self) -> Result<Self::InputResponses> {
+            async fn try_join(self) -> Result<Self::Output> {
                 let ($($it,)*) = self;
                 futures_util::try_join!($($it),*)
             }
@@ -386,15 +391,15 @@ macro_rules! together {
     };
 }
 
-together!((A, RA, a), (B, RB, b));
-together!((A, RA, a), (B, RB, b), (C, RC, c));
-together!((A, RA, a), (B, RB, b), (C, RC, c), (D, RD, d));
+try_join_tuple!((A, RA, a), (B, RB, b));
+try_join_tuple!((A, RA, a), (B, RB, b), (C, RC, c));
+try_join_tuple!((A, RA, a), (B, RB, b), (C, RC, c), (D, RD, d));
 
 /// What the client's model answered: a `CreateMessageResult`.
 #[derive(Clone, Debug)]
-pub struct Sampled(Value);
+pub struct CreateMessageResult(Value);
 
-impl Sampled {
+impl CreateMessageResult {
     /// All text in it.
     pub fn text(&self) -> String {
         let blocks = match &self.0["content"] {

@@ -44,7 +44,7 @@ impl Error {
 impl Error {
     /// Whether this is a question that the client did not say it can be asked. A handler that has another way takes it;
     /// passed on by `?`, it tells the client what is missing.
-    pub fn is_unasked(&self) -> bool {
+    pub fn is_unsupported_by_client(&self) -> bool {
         matches!(self.0, Kind::Rejected(Rejection::MissingCapability(_)))
     }
 }

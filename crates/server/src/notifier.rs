@@ -4,7 +4,7 @@ use proto::{Change, Watchers};
 
 /// Tells clients that what a server offers, or a resource of it, changed. Only those hear it that asked for it.
 ///
-/// A handler gets it by [`crate::Cx::notifier`], whoever has the server by [`crate::Server::notifier`].
+/// A handler gets it by [`crate::Context::notifier`], whoever has the server by [`crate::Server::notifier`].
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions>
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 //! Prompts.
 
 use proto::{Object, Raw};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::build_error::BuildError;
-use crate::complete::{Completer, Typed, choices, completer};
+use crate::complete::{Completer, CompletionArgument, choices, completer};
 use crate::handler::{Handler, Named, Run, run};
 use crate::messages::Messages;
 
@@ -40,7 +40,7 @@ impl Prompt {
     /// A prompt with a name, a description, and an async function that makes its [`Messages`]. Where the function takes
     /// [`crate::Args`] of a type, the type's fields are the prompt's arguments.
     pub fn new<T, H: Handler<T, Messages>>(name: &str, description: &str, handler: H) -> Prompt {
-        let typed = Named::read(H::input());
+        let typed = Named::read(H::input_schema());
         let argument = |(name, description, required): &(String, String, bool)| Argument {
             name: name.clone(),
             description: description.clone(),
@@ -56,7 +56,7 @@ impl Prompt {
         }
     }
 
-    /// The same with an argument that the type of the handler's arguments does not name, or with another description.
+    /// Adds an argument that the type of the handler's arguments does not name, or sets another description of one.
     #[must_use]
     pub fn argument(mut self, name: &str, description: &str, required: bool) -> Prompt {
         let (name, description) = (name.to_owned(), description.to_owned());
@@ -71,13 +71,13 @@ impl Prompt {
     #[must_use]
     pub fn complete<F, Fut>(self, argument: &str, values: F) -> Prompt
     where
-        F: Fn(Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(CompletionArgument) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
         self.completed(argument, completer(values))
     }
 
-    /// The same with completion for an argument from a set of choices, ranked by [`Typed::rank`].
+    /// Sets the choices for an argument. They are ranked by [`CompletionArgument::rank`].
     #[must_use]
     pub fn choices<S: Into<String>>(self, argument: &str, values: impl IntoIterator<Item = S>) -> Prompt {
         self.completed(argument, choices(values))
@@ -96,16 +96,16 @@ impl Prompt {
         self
     }
 
-    /// The same with a title for people.
+    /// Sets a title for people.
     #[must_use]
     pub fn title(self, title: &str) -> Prompt {
         self.with("title", title)
     }
 
-    /// The same with any member of the definition: `title`, `icons`, `_meta`.
+    /// Sets a member of the definition, such as `title`, `icons`, `_meta`.
     #[must_use]
-    pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Prompt {
-        self.definition.set(member, Raw::of(&value.into()));
+    pub fn with(mut self, member: &'static str, value: impl Serialize) -> Prompt {
+        self.definition.set(member, Raw::of(&value));
         self
     }
 

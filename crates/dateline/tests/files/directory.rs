@@ -153,7 +153,7 @@ async fn res_04_a_folder_lists_what_can_be_read_and_nothing_else() {
 
 /// Serves a directory over HTTP; gives a modern client.
 async fn served(directory: Directory) -> Client {
-    let server = Server::new("files", "1").part(directory).build().unwrap();
+    let server = Server::new("files", "1").define(directory).build().unwrap();
     Client::connect(&crate::serve(server, HttpOptions::default()).await)
 }
 

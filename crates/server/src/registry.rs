@@ -9,25 +9,25 @@ use crate::build_error::BuildError;
 ///
 /// Each has a place that it keeps, so that whoever walks through goes on behind the last one it saw, whatever was
 /// added or taken away meanwhile.
-pub(crate) struct Shelf<T> {
+pub(crate) struct Registry<T> {
     things: BTreeMap<u64, (String, Arc<T>)>,
     places: HashMap<String, u64>,
     next: u64,
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { things: BTreeMap::new(), places: HashMap::new(), next: 1 }
+impl<T> Default for Registry<T> {
+    fn default() -> Registry<T> {
+        Registry { things: BTreeMap::new(), places: HashMap::new(), next: 1 }
     }
 }
 
-impl<T> Clone for Shelf<T> {
-    fn clone(&self) -> Shelf<T> {
-        Shelf { things: self.things.clone(), places: self.places.clone(), next: self.next }
+impl<T> Clone for Registry<T> {
+    fn clone(&self) -> Registry<T> {
+        Registry { things: self.things.clone(), places: self.places.clone(), next: self.next }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> Registry<T> {
     /// Puts a thing at the end; an error where the name is taken. `kind` is what to call it.
     pub(crate) fn put(&mut self, name: &str, thing: T, kind: &'static str) -> Result<(), BuildError> {
         if self.places.contains_key(name) {

@@ -6,18 +6,18 @@ use proto::template::Found;
 
 /// The URI that is read, and the values of its template's variables.
 #[derive(Clone, Debug, Default)]
-pub struct Vars {
+pub struct Variables {
     /// The whole URI.
     pub uri: String,
     values: HashMap<String, String>,
     lists: HashMap<String, Vec<String>>,
 }
 
-impl Vars {
-    pub(crate) fn new(uri: &str, found: Vec<Found>) -> Vars {
+impl Variables {
+    pub(crate) fn new(uri: &str, found: Vec<Found>) -> Variables {
         let values = found.iter().map(|found| (found.name.clone(), found.text())).collect();
         let lists = found.into_iter().map(|found| (found.name, found.values)).collect();
-        Vars { uri: uri.to_owned(), values, lists }
+        Variables { uri: uri.to_owned(), values, lists }
     }
 
     /// A variable's value, percent-decoded; empty where the URI has none. Several values of an exploded variable are
