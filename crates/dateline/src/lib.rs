@@ -52,7 +52,7 @@
 //! becomes the answer (see [`IntoResponse`]), and errors go out by `?`. State is what it holds, as in any program.
 //!
 //! ```
-//! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Variables};
+//! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Root, Server, Tool, Variables};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Order {
@@ -146,6 +146,7 @@ mod folder;
 mod http;
 #[cfg(feature = "skills")]
 mod skills;
+pub mod testing;
 
 #[cfg(feature = "files")]
 pub use directory::Directory;
@@ -154,14 +155,14 @@ pub use http::{Bound, Http};
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
 pub use seal;
 pub use server::{
-    Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context,
+    Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context, CreateMessage,
     CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
     Handler, IntoResponse, Json, Messages, Notifier, Prompt, Rate, Resource, ResourceContents,
-    ResourceTemplate, Result, Server, Tool, ToolResult, TryJoin, Variables,
+    ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
 };
 #[cfg(feature = "skills")]
 pub use skills::Skills;
-pub use spec::{Era, Method, Revision, Revisions};
+pub use spec::{Era, Method, Question, Revision, Revisions};
 #[cfg(feature = "http")]
 pub use transport::http::{Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};

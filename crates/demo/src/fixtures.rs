@@ -310,7 +310,7 @@ fn questions(server: Builder) -> Builder {
         }))
         .tool(Tool::new("test_input_required_result_list_roots", "Asks for roots.", |cx: Context| async move {
             let roots = cx.list_roots("client_roots").await?;
-            Ok::<_, Error>(format!("{} roots: {}", roots.len(), Value::from(roots)))
+            Ok::<_, Error>(format!("{} roots: {}", roots.len(), json!(roots)))
         }))
         .tool(Tool::new(
             "test_input_required_result_request_state",

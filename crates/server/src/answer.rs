@@ -10,11 +10,10 @@ use proto::{
     Object, Peer, Raw, Rejection, Request, Service,
 };
 use seal::purpose;
-use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
 
 use crate::content::ToolResult;
-use crate::context::Context;
+use crate::context::{Context, Earlier, Kept};
 use crate::error::{Error, Kind, Result};
 use crate::guard::guarded;
 use crate::offer::Offer;
@@ -26,9 +25,6 @@ use crate::variables::Variables;
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
-
-/// What is kept in a request state: the answers of earlier rounds.
-type Kept = Vec<(String, Value)>;
 
 impl Server {
     async fn answer(&self, request: Request) -> Result<Answer, Rejection> {
@@ -187,36 +183,40 @@ impl Server {
         &self,
         mut request: Request,
         arguments: Raw,
-        vars: Variables,
+        variables: Variables,
     ) -> Result<(Context, Request), Rejection> {
-        let mut answers: Vec<(ByteString, Result<Raw, Raw>)> = Vec::new();
-        if let Some(InputResponses { responses, state }) = request.answers.take() {
-            answers = responses;
-            if let Some(state) = state.as_ref().and_then(Raw::string) {
-                let purpose = purpose(&request);
-                let kept: Kept = self
-                    .0
-                    .pages
-                    .sealer
-                    .open(&purpose, &request.peer.principal, &state)
-                    .map_err(|e| Rejection::Params(format!("requestState is not valid: {e}")))?;
-                // The client decided how many there are, in this round and in earlier ones.
-                let again: HashSet<ByteString> = answers.iter().map(|(key, _)| key.clone()).collect();
-                let kept = kept.into_iter().filter(|(key, _)| !again.contains(key.as_str()));
-                answers.extend(kept.map(|(key, value)| (key.into(), Ok(Raw::of(&value)))));
-            }
-        }
-        Ok((
-            Context::new(
-                Arc::clone(&self.0.notifier),
-                self.0.pages.clone(),
-                request.clone(),
-                arguments,
-                vars,
-                answers,
-            ),
-            request,
-        ))
+        let earlier = self.earlier(&mut request)?;
+        let context = Context::new(
+            Arc::clone(&self.0.notifier),
+            self.0.pages.clone(),
+            request.clone(),
+            arguments,
+            variables,
+            earlier,
+            Arc::clone(&self.0.states),
+        );
+        Ok((context, request))
+    }
+
+    /// Takes the answers that came with a request, and opens its request state.
+    fn earlier(&self, request: &mut Request) -> Result<Earlier, Rejection> {
+        let Some(InputResponses { responses: mut answers, state }) = request.answers.take() else {
+            return Ok(Earlier::default());
+        };
+        let Some(state) = state.as_ref().and_then(Raw::string) else {
+            return Ok(Earlier { answers, done: Vec::new() });
+        };
+        let kept: Kept = self
+            .0
+            .pages
+            .sealer
+            .open(&purpose(request), &request.peer.principal, &state)
+            .map_err(|e| Rejection::Params(format!("requestState is not valid: {e}")))?;
+        // The client decided how many there are, in this round and in earlier ones.
+        let again: HashSet<ByteString> = answers.iter().map(|(key, _)| key.clone()).collect();
+        let before = kept.answers.into_iter().filter(|(key, _)| !again.contains(key.as_str()));
+        answers.extend(before.map(|(key, value)| (key.into(), Ok(Raw::of(&value)))));
+        Ok(Earlier { answers, done: kept.done })
     }
 
     /// What has to be asked, with the answers so far in a sealed state.
@@ -225,16 +225,11 @@ impl Server {
         if questions.is_empty() {
             return Err(Kind::Asked.rejection());
         }
-        let kept: Kept = cx
-            .answers()
-            .iter()
-            .filter_map(|(key, answer)| Some((key.to_string(), answer.as_ref().ok()?.read().ok()?)))
-            .collect();
         let sealed = self
             .0
             .pages
             .sealer
-            .seal(&purpose(request), &request.peer.principal, STATE_TTL, &kept)
+            .seal(&purpose(request), &request.peer.principal, STATE_TTL, &cx.kept())
             .map_err(|_| Rejection::Internal("no request state could be made".into()))?;
         Ok(Answer::InputRequired(InputRequired { questions, state: Some(Raw::from(sealed.as_str())) }))
     }

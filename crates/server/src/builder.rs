@@ -18,6 +18,7 @@ use crate::prompt::Prompt;
 use crate::rate::{Limiter, Rate};
 use crate::resource::{Resource, ResourceTemplate};
 use crate::server::{Gate, Parts, Server};
+use crate::states::States;
 use crate::tool::Tool;
 
 /// The methods that list.
@@ -42,6 +43,7 @@ pub struct Builder {
     completions: Rate,
     calls: Option<Rate>,
     gate: Option<Gate>,
+    states: States,
 }
 
 /// Definitions that belong together and are made from one thing, such as the files of a folder.
@@ -71,6 +73,7 @@ impl Server {
             completions: COMPLETIONS,
             calls: None,
             gate: None,
+            states: States::default(),
         }
     }
 }
@@ -145,6 +148,14 @@ impl Builder {
     #[must_use]
     pub fn extension(mut self, extension: Extension) -> Builder {
         self.extensions.push(extension);
+        self
+    }
+
+    /// Sets the value of a type that handlers take by [`State`](crate::State). There is one value of each type: a later one
+    /// takes the place of an earlier one.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Builder {
+        self.states.set(value);
         self
     }
 
@@ -251,6 +262,7 @@ impl Builder {
             completions: Limiter::new(self.completions),
             calls: self.calls.map(Limiter::new),
             gate: self.gate,
+            states: Arc::new(self.states),
         })))
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use spec::Question;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,9 @@ use crate::elicit::{ElicitForm, ElicitUrl};
 use crate::error::{Error, Kind, Result};
 use crate::notifier::Notifier;
 use crate::pages::Pages;
+use crate::sampling::{CreateMessageResult, Root};
 use crate::schema::{Validator, with_integers};
+use crate::states::States;
 use crate::variables::Variables;
 
 /// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
@@ -39,13 +41,33 @@ struct Inner {
     arguments: Raw,
     variables: Variables,
     answers: Vec<(ByteString, Result<Raw, Raw>)>,
+    states: Arc<States>,
     cancelled: CancellationToken,
-    asked: Mutex<Asked>,
+    round: Mutex<Round>,
 }
 
-/// What is asked in a round.
+/// What a request state keeps between rounds.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// The answers of earlier rounds, by the keys of their questions.
+    pub(crate) answers: Vec<(String, Value)>,
+    /// What [`Context::once`] did, by key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) done: Vec<(String, Value)>,
+}
+
+/// What earlier rounds of a request left, with the answers that came with it.
 #[derive(Default)]
-struct Asked {
+pub(crate) struct Earlier {
+    pub(crate) answers: Vec<(ByteString, Result<Raw, Raw>)>,
+    pub(crate) done: Vec<(String, Value)>,
+}
+
+/// What happens while the handler runs one time.
+#[derive(Default)]
+struct Round {
+    /// What was done once, in this round or an earlier one.
+    done: Vec<(String, Value)>,
     questions: Vec<(ByteString, InputRequest)>,
     /// What wakes the task that runs the handler, while it does.
     waker: Option<Waker>,
@@ -60,8 +82,10 @@ impl Context {
         request: Request,
         arguments: Raw,
         variables: Variables,
-        answers: Vec<(ByteString, Result<Raw, Raw>)>,
+        earlier: Earlier,
+        states: Arc<States>,
     ) -> Context {
+        let Earlier { answers, done } = earlier;
         let cancelled = CancellationToken::new();
         Context(Arc::new(Inner {
             notifier,
@@ -71,7 +95,8 @@ impl Context {
             variables,
             answers,
             cancelled,
-            asked: Mutex::default(),
+            states,
+            round: Mutex::new(Round { done, ..Round::default() }),
         }))
     }
 
@@ -213,39 +238,69 @@ impl Context {
     }
 
     /// Asks the client's model for a completion
-    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/sampling>). `params` are those of
+    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/sampling>). `key` names the question within this
+    /// request. `params` is a [`CreateMessage`](crate::CreateMessage), or anything that serializes to the params of
     /// `sampling/createMessage`.
     ///
     /// # Errors
     /// As [`Context::elicit`].
-    pub async fn sample(&self, key: &str, params: &Value) -> Result<CreateMessageResult> {
-        let answer = self.ask(key, Question::Sample, Object::of(params)).await?;
-        let sampled: Value =
+    pub async fn sample(&self, key: &str, params: impl Serialize) -> Result<CreateMessageResult> {
+        let params = Object::of(&params);
+        let answer = self.ask(key, Question::Sample, params).await?;
+        let answer: Value =
             answer.read().map_err(|e| refused(key, &format!("is no sampling result: {e}")))?;
-        let is_block = |block: &Value| block["type"].is_string();
-        let has_content = match &sampled["content"] {
-            Value::Array(blocks) => blocks.iter().all(is_block),
-            one => is_block(one),
-        };
-        if !has_content || !sampled["role"].is_string() {
-            return Err(refused(
-                key,
-                "is no sampling result: it needs a \"role\", and \"content\" with a \"type\"",
-            ));
-        }
-        Ok(CreateMessageResult(sampled))
+        CreateMessageResult::read(answer).ok_or_else(|| {
+            refused(key, "is no sampling result: it needs a \"role\", and \"content\" with a \"type\"")
+        })
     }
 
-    /// Asks for the directories that the client works in.
+    /// Asks for the directories and files that the client works in
+    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/roots>). `key` names the question within this
+    /// request.
     ///
     /// # Errors
     /// As [`Context::elicit`].
-    pub async fn list_roots(&self, key: &str) -> Result<Vec<Value>> {
+    pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>> {
         let answer = self.ask(key, Question::ListRoots, Object::new()).await?;
         let wrong = || refused(key, "needs an array \"roots\" of objects with a \"uri\"");
-        let value: Value = answer.read().map_err(|_| wrong())?;
-        let roots = value.get("roots").and_then(Value::as_array);
-        roots.filter(|roots| roots.iter().all(|root| root["uri"].is_string())).cloned().ok_or_else(wrong)
+        let mut value: Value = answer.read().map_err(|_| wrong())?;
+        let Some(Value::Array(roots)) = value.get_mut("roots").map(Value::take) else { return Err(wrong()) };
+        roots.into_iter().map(Root::read).collect::<Option<Vec<Root>>>().ok_or_else(wrong)
+    }
+
+    /// Does a piece of work once, however often the handler runs for this request. `key` names the work within the request.
+    ///
+    /// A handler runs again from its start after each question. What was done here is remembered in the request state, which
+    /// is sealed and kept by the client, so it is not done again when the handler runs with the answers, in this process or in
+    /// another one that has the same keys. The value should be small. Work that fails is not remembered.
+    ///
+    /// ```
+    /// # use server::{Context, ElicitForm, Result};
+    /// # use serde_json::{Value, json};
+    /// # async fn reserve() -> Result<String> { Ok("r1".into()) }
+    /// async fn book(cx: Context) -> Result<String> {
+    ///     let reservation = cx.once("reserve", reserve()).await?;
+    ///     let form = ElicitForm::raw("Book it?", json!({"type": "object", "properties": {}}));
+    ///     cx.elicit("sure", form).await?;
+    ///     Ok(format!("booked {reservation}"))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When the work fails, or its value is not one that can be kept.
+    pub async fn once<T, E>(&self, key: &str, work: impl Future<Output = Result<T, E>>) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<Error>,
+    {
+        let done = self.lock().done.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+        if let Some(value) = done {
+            return serde_json::from_value(value).map_err(Error::new);
+        }
+        let value = work.await.map_err(Into::into)?;
+        let kept = serde_json::to_value(&value).map_err(Error::new)?;
+        self.lock().done.push((key.to_owned(), kept));
+        Ok(value)
     }
 
     /// The answer to a question; asks it where there is none yet.
@@ -308,8 +363,8 @@ impl Context {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Asked> {
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Round> {
+        self.0.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was asked in this round.
@@ -317,9 +372,19 @@ impl Context {
         std::mem::take(&mut self.lock().questions)
     }
 
-    /// What was answered so far.
-    pub(crate) fn answers(&self) -> &[(ByteString, Result<Raw, Raw>)] {
-        &self.0.answers
+    /// What the next round has to know: all answers so far, and what was done once.
+    pub(crate) fn kept(&self) -> Kept {
+        let answers = self
+            .0
+            .answers
+            .iter()
+            .filter_map(|(key, answer)| Some((key.to_string(), answer.as_ref().ok()?.read().ok()?)))
+            .collect();
+        Kept { answers, done: self.lock().done.clone() }
+    }
+
+    pub(crate) fn states(&self) -> &States {
+        &self.0.states
     }
 }
 
@@ -394,23 +459,3 @@ macro_rules! try_join_tuple {
 try_join_tuple!((A, RA, a), (B, RB, b));
 try_join_tuple!((A, RA, a), (B, RB, b), (C, RC, c));
 try_join_tuple!((A, RA, a), (B, RB, b), (C, RC, c), (D, RD, d));
-
-/// What the client's model answered: a `CreateMessageResult`.
-#[derive(Clone, Debug)]
-pub struct CreateMessageResult(Value);
-
-impl CreateMessageResult {
-    /// All text in it.
-    pub fn text(&self) -> String {
-        let blocks = match &self.0["content"] {
-            Value::Array(blocks) => blocks.as_slice(),
-            one => std::slice::from_ref(one),
-        };
-        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
-    }
-
-    /// The whole.
-    pub fn value(&self) -> &Value {
-        &self.0
-    }
-}

@@ -14,6 +14,7 @@ use crate::pages::Pages;
 use crate::prompt::Prompt;
 use crate::rate::Limiter;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::states::States;
 use crate::tool::Tool;
 
 /// Decides who may call a tool.
@@ -35,6 +36,7 @@ pub(crate) struct Parts {
     pub(crate) completions: Limiter,
     pub(crate) calls: Option<Limiter>,
     pub(crate) gate: Option<Gate>,
+    pub(crate) states: Arc<States>,
 }
 
 impl Server {

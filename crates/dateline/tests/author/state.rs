@@ -173,7 +173,7 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
         wants_progress: false,
         events: EventSink::discard(),
     };
-    let kept = vec![("first".to_owned(), accept(json!({"word": "swordfish"})))];
+    let kept = json!({"answers": [["first", accept(json!({"word": "swordfish"}))]]});
     Sealer::new(Fixed(key), clock)
         .seal(&purpose(&request), principal, Duration::from_secs(3600), &kept)
         .unwrap()
