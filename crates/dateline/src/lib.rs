@@ -33,7 +33,8 @@
 //! ```
 //!
 //! Any client that launches commands can use it now: `{"command": "greeter"}`. The program `dateline` shows that it
-//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. For HTTP, the last lines become
+//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. To serve HTTP, turn on the feature `http`
+//! and replace the last lines with
 //!
 //! ```no_run
 //! # use dateline::{Http, Server};
@@ -45,11 +46,22 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! None is on by default: a server on standard streams needs none.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `http` | [`Http`]: Streamable HTTP, and HTTP+SSE |
+//! | `files` | [`Directory`]: a folder of files as resources |
+//! | `skills` | [`Skills`]: agent skills |
+//!
 //! # Handlers
 //!
 //! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
 //! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What it returns
-//! becomes the answer (see [`IntoResponse`]), and errors go out by `?`. State is what it holds, as in any program.
+//! becomes the answer (see [`IntoResponse`]), and `?` turns any error into one that the client gets. What handlers share is
+//! in [`State`], or is captured by their closures.
 //!
 //! ```
 //! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Root, Server, Tool, Variables};
@@ -92,9 +104,9 @@
 //!
 //! # Questions
 //!
-//! [`Context::elicit`] asks the user, [`Context::sample`] the client's model, [`Context::list_roots`] for its directories. The same line
-//! sends a request on the call's stream to a client of 2025-06-18, and an *input required* result to one of 2026-07-28,
-//! which may answer another process.
+//! [`Context::elicit`] asks the user, [`Context::sample`] asks the client's model, and [`Context::list_roots`] asks for the
+//! client's directories. The same line of code sends a request on the call's stream to a client of 2025-06-18, and an
+//! *input required* result to a client of 2026-07-28, which may send its answer to another process.
 //!
 //! ```
 //! use dateline::{Args, Context, ElicitResult, ElicitForm, Result};
@@ -117,18 +129,23 @@
 //! }
 //! ```
 //!
-//! **What stands before a question runs again with its answer.** The function ends where it asks; once the answer is
-//! there, it is called anew, finds the answer at the same place and goes on. So nothing waits for an answer that may not
-//! come, nothing behind a question runs before it is answered, and any process that shares the sealing key
-//! ([`Builder::keys`]) can go on. Do what must happen once behind the last question. Several things are asked at once with
-//! [`Context::try_join`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
-//! way ([`Error::is_unsupported_by_client`]).
+//! **A handler runs again from its start when the answer is there.** The function ends where it asks. When the client has
+//! answered, the function is called again, gets the answer at the same place and goes on. So nothing waits for an answer
+//! that may not come, and any process that has the same keys ([`Builder::keys`]) can go on. Work that must not be repeated
+//! stands behind the last question, or in [`Context::once`]. [`Context::try_join`] asks several things at once. A client
+//! that cannot be asked gets an error that says what is missing, unless the function handles it
+//! ([`Error::is_unsupported_by_client`]).
 //!
 //! # While it runs
 //!
-//! A [`Server`] is a handle: [`Server::add_tool`], [`Server::remove_resource`] and the like change what is offered,
-//! [`Notifier::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
-//! dropped; [`Context::cancellation`] reaches what it started elsewhere.
+//! A [`Server`] is a handle. [`Server::add_tool`], [`Server::remove_resource`] and similar methods change what it offers,
+//! and [`Notifier::resource_updated`] tells the clients that watch a resource. When a client cancels a request, the
+//! handler's future is dropped; [`Context::cancellation`] also stops work that the handler started elsewhere.
+//!
+//! # Tests
+//!
+//! [`testing::Client`] is a client of any revision in memory: it calls a server's tools without sockets and processes, and
+//! answers its questions.
 //!
 //! # Where to go from here
 //!
@@ -154,6 +171,53 @@ pub use directory::Directory;
 pub use http::{Bound, Http};
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
 pub use seal;
+/// What a [`Service`] is made of: for layers around a server, and for services that are not a [`Server`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use dateline::service::{
+///     Answer, BoxFuture, Description, Filter, HeaderParam, Listening, Request, Service,
+/// };
+/// use dateline::{Peer, Rejection};
+///
+/// /// Writes the methods that are called to standard error.
+/// struct Traced<S>(S);
+///
+/// impl<S: Service> Service for Traced<S> {
+///     fn describe(&self) -> Arc<Description> {
+///         self.0.describe()
+///     }
+///
+///     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {
+///         eprintln!("{}", request.method.wire());
+///         self.0.call(request)
+///     }
+///
+///     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
+///         self.0.listen(filter, peer)
+///     }
+///
+///     fn abandon(&self, request: Request) {
+///         self.0.abandon(request);
+///     }
+///
+///     fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
+///         self.0.header_params(tool)
+///     }
+/// }
+/// ```
+pub mod service {
+    pub use proto::wire::Id;
+    pub use proto::{
+        Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
+        EventSink, ExtensionMethod, Filter, HeaderParam, InputRequest, InputRequired, InputResponses,
+        Listening, Request, Service,
+    };
+    pub use spec::Capability;
+}
+#[cfg(feature = "http")]
+pub use axum;
 pub use server::{
     Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context, CreateMessage,
     CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
