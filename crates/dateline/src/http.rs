@@ -21,7 +21,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// An endpoint at `/mcp`, and HTTP+SSE at `/sse`, that serves every revision on loopback.
+    /// Makes an endpoint at `/mcp`, with HTTP+SSE at `/sse`, that serves every revision.
     pub fn new(service: impl Service) -> Http {
         Http {
             service: Arc::new(service),
@@ -33,44 +33,44 @@ impl Http {
         }
     }
 
-    /// The same in these revisions only.
+    /// Sets the revisions that are served; all by default.
     #[must_use]
     pub fn revisions(self, revisions: Revisions) -> Http {
         Http { revisions, ..self }
     }
 
-    /// The same with these bounds of what is read.
+    /// Sets the limits of what is read from a client.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Http {
         Http { limits, ..self }
     }
 
-    /// The same with these options.
+    /// Sets the options: hosts, origins, timeouts, and limits of sessions and streams.
     #[must_use]
     pub fn options(self, options: Options) -> Http {
         Http { options, ..self }
     }
 
-    /// The same at another path.
+    /// Sets the path of Streamable HTTP; `/mcp` by default.
     #[must_use]
     pub fn path(self, path: &str) -> Http {
         Http { paths: Paths { endpoint: path.into(), ..self.paths }, ..self }
     }
 
-    /// The same with the event stream of HTTP+SSE at another path, or without it. Messages are posted to `message`
-    /// beside it.
+    /// Sets the path of the event stream of HTTP+SSE; `/sse` by default. With `None` HTTP+SSE is not served. Clients post
+    /// messages to `message` beside it.
     #[must_use]
     pub fn sse_path(self, path: Option<&str>) -> Http {
         Http { paths: Paths { sse: path.map(str::to_owned), ..self.paths }, ..self }
     }
 
-    /// The same until this token is cancelled.
+    /// Sets a token that ends the endpoint when it is cancelled.
     #[must_use]
     pub fn until(self, shutdown: CancellationToken) -> Http {
         Http { shutdown, ..self }
     }
 
-    /// As a router, to be merged into an application. Set [`Options::hosts`] to the names that the
+    /// Makes a router, to be merged into an axum application. Set [`Options::hosts`] to the names that the
     /// application is served under.
     pub fn router(self) -> axum::Router {
         let served =
@@ -124,12 +124,12 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Where it listens.
+    /// Gives the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL that clients on this machine use. Where it is listened on all addresses that is the loopback one.
+    /// Gives the URL that clients on this machine use: on the loopback address where it listens on all addresses.
     pub fn url(&self) -> String {
         let address = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => {

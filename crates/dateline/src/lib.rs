@@ -271,7 +271,8 @@ pub async fn tcp(
     transport::serve_tcp(listener, served, shutdown).await;
 }
 
-/// The same on a Unix socket. Whoever may open the socket's file is served, as the user of this machine.
+/// Serves each connection to a Unix socket as a pipe of its own, until `shutdown` is cancelled. Whoever may open the
+/// socket's file is served, as the user of this machine.
 pub async fn unix(
     listener: tokio::net::UnixListener,
     service: impl Service,

@@ -49,7 +49,7 @@ impl BuildError {
         BuildError::Definition { kind, name: name.to_owned(), reason: reason.to_string() }
     }
 
-    /// The same error with its file's path below a folder.
+    /// Gives the error with its file's path below a folder. Errors that name no file stay as they are.
     #[must_use]
     pub fn below(self, folder: &Path) -> BuildError {
         match self {

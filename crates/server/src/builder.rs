@@ -27,7 +27,7 @@ const LISTS: [Method; 4] =
 /// How often a client may have arguments completed by default: more often than anybody types.
 const COMPLETIONS: Rate = Rate::per_second(100);
 
-/// A server under construction.
+/// A server that is being built. [`Server::new`] starts one.
 pub struct Builder {
     identity: Object,
     instructions: Option<String>,
@@ -55,7 +55,7 @@ pub trait Definitions {
 }
 
 impl Server {
-    /// Starts to describe a server.
+    /// Starts to build a server of a name and a version.
     #[allow(clippy::new_ret_no_self)]
     pub fn new(name: &str, version: &str) -> Builder {
         Builder {

@@ -10,7 +10,7 @@ use proto::BoxFuture;
 /// The most values that one answer may hold.
 pub(crate) const MOST: usize = 100;
 
-/// An argument as far as it was typed, and what is known of the others.
+/// An argument that a user is typing, and what is known of the other arguments.
 #[derive(Clone, Debug, Default)]
 pub struct CompletionArgument {
     pub(crate) value: String,
@@ -18,17 +18,17 @@ pub struct CompletionArgument {
 }
 
 impl CompletionArgument {
-    /// What was typed; empty where nothing was.
+    /// Gives what the user typed; empty where nothing was typed.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Another argument, where the client told its value. Clients of revisions before 2025-06-18 cannot.
+    /// Gives the value of another argument, where the client sent it. Clients of revisions before 2025-06-18 cannot.
     pub fn argument(&self, name: &str) -> Option<&str> {
         self.arguments.get(name).map(String::as_str)
     }
 
-    /// Those of the choices that fit what was typed, the best first: the same text, what begins with it, what has a
+    /// Gives the choices that fit what was typed, the best one first: the same text, what begins with it, what has a
     /// word that begins with it, what holds it. Upper and lower case count as one. Choices that fit equally well
     /// keep their order.
     pub fn rank<S: AsRef<str>>(&self, choices: impl IntoIterator<Item = S>) -> Vec<String> {

@@ -1,11 +1,13 @@
-//! What a resource gives.
+//! The contents of a resource, as its handler gives them.
 
 use crate::content::ResourceContents;
 
-/// What a resource holds, as a handler gives it.
+/// The contents of a resource, as its handler gives them.
+///
+/// A handler can also return text, bytes, or an [`Option`]; see [`crate::IntoResponse`].
 #[derive(Clone, Debug)]
 pub enum Contents {
-    /// There is no such resource.
+    /// There is no such resource: the client gets an error that says so.
     NotFound,
     /// Text, of the MIME type that the definition names.
     Text(String),

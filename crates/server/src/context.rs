@@ -1,4 +1,4 @@
-//! What a handler can do while it works on a request.
+//! The context of a request, through which a handler reports and asks.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,12 +22,12 @@ use crate::schema::{Validator, with_integers};
 use crate::states::States;
 use crate::variables::Variables;
 
-/// The request that a handler works on: its arguments, who asks, and ways to report and to ask.
+/// The request that a handler works on: its arguments, the client that sent it, and ways to report and to ask.
 ///
-/// Questions run the handler again: at the first one without an answer, [`Context::elicit`], [`Context::sample`] and
-/// [`Context::list_roots`] do not return and the handler's future is dropped; once the client has answered, the handler starts
-/// anew and gets the answer at the same place. What stands before a question therefore runs once per round, and should
-/// have no effect that must not be repeated. This is the same for every revision.
+/// A question makes the handler run again. At the first question without an answer, [`Context::elicit`], [`Context::sample`]
+/// and [`Context::list_roots`] do not return, and the handler's future is dropped. When the client has answered, the handler
+/// starts again and gets the answer at the same place. So what stands before a question runs once per round; what must not be
+/// repeated goes into [`Context::once`] or behind the last question. This is the same for every revision.
 ///
 /// A question that was asked decides the round, whatever the handler makes of it. One that is asked elsewhere, in a task
 /// that the handler started, ends there with an error and is asked when the handler returns.
@@ -104,38 +104,38 @@ impl Context {
         &self.0.variables
     }
 
-    /// Is cancelled when the client gives this request up, and when the handler ends at a question. The handler's own
-    /// future is dropped then; this is for work that it started elsewhere, such as a task.
+    /// Gives a token that is cancelled when the client cancels the request, and when the handler ends at a question. The
+    /// handler's own future is dropped then; the token is for work that the handler started elsewhere, such as a task.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.cancelled
     }
 
-    /// The arguments, as they were sent; `{}` where there are none.
+    /// Gives the arguments as they were sent; `{}` where there are none.
     pub fn arguments(&self) -> &Raw {
         &self.0.arguments
     }
 
-    /// The id that the client gave the request, as JSON text: for logs. Other clients may use the same one.
+    /// Gives the id of the request as JSON text, for logs. Other clients may use the same id.
     pub fn id(&self) -> &str {
         self.0.request.id.as_str()
     }
 
-    /// Who asks.
+    /// Gives the client that sent the request: its revision, capabilities and principal.
     pub fn peer(&self) -> &Peer {
         &self.0.request.peer
     }
 
-    /// The params of the request, with what the client put into `_meta`.
+    /// Gives the params of the request, with the client's `_meta`.
     pub fn params(&self) -> &Object {
         &self.0.request.params
     }
 
-    /// Tells clients of changes.
+    /// Gives the handle that tells clients of changes.
     pub fn notifier(&self) -> &Notifier {
         &self.0.notifier
     }
 
-    /// One page of a list of an extension's own, as the member of a result: the entries behind the place that the
+    /// Makes a page of a list of an extension's own, as the member of a result: the entries behind the place that the
     /// request's `cursor` names, with `nextCursor` where there are more. A cursor is good for the same method and params
     /// of the same client.
     ///
@@ -151,6 +151,8 @@ impl Context {
     }
 
     /// Reports progress, where the client asked for it. `progress` must grow from one report to the next.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/progress>
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if !self.0.request.wants_progress {
             return;
@@ -165,15 +167,17 @@ impl Context {
         self.0.request.events.send(Event::Progress(params)).await;
     }
 
-    /// Lets go of the client's connection: it comes back for the rest after this time, and meanwhile no connection is
-    /// held open for a long call. Where the revision or the transport has no way to come back, nothing happens.
+    /// Closes the client's connection, so that a long call holds none; the client comes back for the result after this time.
+    /// Where the revision or the transport has no way to come back, nothing happens.
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server>
     pub async fn release(&self, after: Duration) {
         self.0.request.events.send(Event::Release(after)).await;
     }
 
-    /// Sends a log message, where the client wants this level. It must hold no secrets.
+    /// Sends a log message, where the client wants messages of this level. It must hold no secrets.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging>
     pub async fn log(&self, level: Level, logger: Option<&str>, data: impl Serialize) {
         if self.peer().log_level.is_none_or(|least| level < least) {
             return;
@@ -186,7 +190,9 @@ impl Context {
         self.0.request.events.send(Event::Log(level, params)).await;
     }
 
-    /// Asks the user to fill in a form; `key` names the question within this request.
+    /// Asks the user to fill in a form. `key` names the question within this request.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
     ///
     /// # Errors
     /// When the client cannot be asked (see [`Error::is_unsupported_by_client`]), or when its answer does not fit. While there is no
@@ -216,7 +222,7 @@ impl Context {
         }
     }
 
-    /// Asks the user to open a URL. That they agreed does not say that they are done there.
+    /// Asks the user to open a URL. `Accepted` says that the user agreed, not that the user has finished there.
     ///
     /// # Errors
     /// As [`Context::elicit`].
@@ -410,19 +416,19 @@ fn action(key: &str, answer: &Raw) -> Result<Action> {
     }
 }
 
-/// What a user did with a question. That they said no is an answer, not an error.
+/// What a user did with a question. A refusal is an answer, not an error.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitResult<T> {
-    /// Agreed; what was filled in fits the form.
+    /// The user agreed. What was filled in fits the form.
     Accepted(T),
-    /// Said no.
+    /// The user said no.
     Declined,
-    /// Went away without a choice.
+    /// The user closed the question without a choice.
     Cancelled,
 }
 
 impl<T> ElicitResult<T> {
-    /// What was filled in; `None` where the user declined or cancelled.
+    /// Gives what was filled in; `None` where the user declined or cancelled.
     pub fn accepted(self) -> Option<T> {
         match self {
             ElicitResult::Accepted(content) => Some(content),
@@ -431,11 +437,11 @@ impl<T> ElicitResult<T> {
     }
 }
 
-/// Several questions, as a tuple of futures.
+/// A tuple of two to four questions, for [`Context::try_join`].
 pub trait TryJoin {
-    /// Their answers.
+    /// The tuple of their answers.
     type Output;
-    /// Asks all of them.
+    /// Asks all of them at once.
     fn try_join(self) -> impl Future<Output = Result<Self::Output>> + Send;
 }
 

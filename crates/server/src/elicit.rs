@@ -1,4 +1,4 @@
-//! What a user is asked: a form, or to open a URL.
+//! Questions to a user: to fill in a form, or to open a URL.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
 
@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// A form that a user fills in, and the type of what is in it then.
+/// A form that a user fills in, for [`Context::elicit`](crate::Context::elicit). `T` is the type of what the user filled in.
 #[derive(Clone, Debug)]
 pub struct ElicitForm<T> {
     pub(crate) message: String,
@@ -20,10 +20,12 @@ pub struct ElicitForm<T> {
 }
 
 impl<T: DeserializeOwned + JsonSchema> ElicitForm<T> {
-    /// A form with a field for each field of a type. They hold text, numbers, truth values, or choices (an enum without
-    /// data, and a list of such); an [`Option`] need not be filled in. What says more about a field stands in its
-    /// attributes: doc comments are descriptions, `#[schemars(title = "…", length(min = 1), range(max = 9))]`,
-    /// `#[serde(default)]`.
+    /// Makes a form with a field for each field of a type.
+    ///
+    /// Fields hold text, numbers, truth values, or choices (an enum without data, or a list of such enums). The user may leave
+    /// an [`Option`] empty. Doc comments become descriptions, and attributes say more:
+    /// `#[schemars(title = "…", length(min = 1), range(max = 9))]`, `#[serde(default)]`. Where a type does not fit into a form,
+    /// the question fails.
     pub fn new(message: impl Into<String>) -> ElicitForm<T> {
         let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -32,13 +34,14 @@ impl<T: DeserializeOwned + JsonSchema> ElicitForm<T> {
 }
 
 impl ElicitForm<Value> {
-    /// A form with a schema written by hand: a flat object.
+    /// Makes a form of a schema that is written by hand: an object without objects in it.
     pub fn raw(message: impl Into<String>, schema: Value) -> ElicitForm<Value> {
         ElicitForm { message: message.into(), schema: Ok(schema), filled: PhantomData }
     }
 }
 
-/// A URL that a user is asked to open, for what must not pass through the client.
+/// A URL that a user is asked to open, for [`Context::elicit_url`](crate::Context::elicit_url). It is for what the client
+/// must not see, such as passwords.
 #[derive(Clone, Debug)]
 pub struct ElicitUrl {
     pub(crate) message: String,

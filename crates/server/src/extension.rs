@@ -23,7 +23,7 @@ pub(crate) struct Ready {
 }
 
 impl Extension {
-    /// An extension without settings. An identifier has a prefix that is its owner's, such as
+    /// Makes an extension without settings. Its identifier begins with a prefix that belongs to its owner, such as
     /// `com.example/weather`.
     pub fn new(id: &'static str) -> Extension {
         Extension { id, settings: Raw::literal("{}"), methods: Vec::new() }

@@ -1,5 +1,4 @@
-//! Handlers in axum's manner: async functions whose arguments are taken from the request, and whose result is made
-//! into an answer.
+//! Handlers as in axum: async functions that take parts of the request and return what becomes the response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,22 +18,23 @@ use crate::messages::Messages;
 use crate::schema::{value_of, with_integers};
 use crate::variables::Variables;
 
-/// Something that a handler can take from a request: [`Args`], [`Variables`] and [`Context`].
+/// A type that a handler can take as an argument: [`Args`], [`Variables`], [`State`](crate::State) or [`Context`].
 pub trait FromRequest: Sized + Send + 'static {
-    /// Takes it.
+    /// Takes the value from a request.
     ///
     /// # Errors
     /// When the request does not have it.
     fn from_request(cx: &Context) -> Result<Self>;
 
-    /// The schema of the arguments, where this says something about them.
+    /// Gives the schema of the call's arguments, where this type determines it.
     fn input_schema() -> Option<Raw> {
         None
     }
 }
 
-/// The arguments, as a type that says what they are: of a tool, a prompt, an extension's method, or the variables of a
-/// resource template. Its [`JsonSchema`] becomes the tool's input schema, or the prompt's list of arguments.
+/// The arguments of a tool, a prompt or an extension's method, or the variables of a resource template, as a Rust type.
+///
+/// The type's [`JsonSchema`] becomes the tool's input schema, or the prompt's list of arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<T>(pub T);
 
@@ -74,9 +74,9 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
     Raw::of(&schema)
 }
 
-/// Something that a handler can return, of which an answer is made.
+/// A type that a handler can return. `R` is the result that the client gets.
 ///
-/// | made | of |
+/// | result | made of |
 /// |---|---|
 /// | a tool's [`ToolResult`] | text, [`Content`] or several, [`Json`], `()` |
 /// | a prompt's [`Messages`] | text or [`Content`], as one message of the user |
@@ -84,14 +84,14 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
 /// | an extension's [`Object`] | [`Json`], a [`Value`] that is an object |
 ///
 /// and a [`Result`] of any of these.
-pub trait IntoResponse<Made>: Send + 'static {
-    /// Makes it.
+pub trait IntoResponse<R>: Send + 'static {
+    /// Makes the result.
     ///
     /// # Errors
-    /// The handler's own.
-    fn into_response(self) -> Result<Made>;
+    /// When the handler failed.
+    fn into_response(self) -> Result<R>;
 
-    /// The schema of structured results, where they are.
+    /// Gives the schema of the structured result, where there is one.
     fn output_schema() -> Option<Raw> {
         None
     }
@@ -173,11 +173,11 @@ impl<T: IntoResponse<Contents>> IntoResponse<Contents> for Option<T> {
 
 /// A handler: an async function of up to three [`FromRequest`] arguments that returns a [`IntoResponse`].
 pub trait Handler<Taken, Made>: Send + Sync + 'static {
-    /// Runs it.
+    /// Runs the handler for one request.
     fn run(&self, cx: Context) -> BoxFuture<'static, Result<Made>>;
-    /// The schema of its arguments.
+    /// Gives the schema of its arguments.
     fn input_schema() -> Option<Raw>;
-    /// The schema of its structured result.
+    /// Gives the schema of its structured result.
     fn output_schema() -> Option<Raw>;
 }
 

@@ -8,7 +8,7 @@ use crate::complete::{Completer, CompletionArgument, choices, completer};
 use crate::handler::{Handler, Named, Run, run};
 use crate::messages::Messages;
 
-/// A prompt.
+/// A prompt: its definition and its handler.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
 pub struct Prompt {
@@ -37,7 +37,7 @@ pub(crate) struct Ready {
 }
 
 impl Prompt {
-    /// A prompt with a name, a description, and an async function that makes its [`Messages`]. Where the function takes
+    /// Makes a prompt of its name, a description, and an async function that gives its [`Messages`]. Where the function takes
     /// [`crate::Args`] of a type, the type's fields are the prompt's arguments.
     pub fn new<T, H: Handler<T, Messages>>(name: &str, description: &str, handler: H) -> Prompt {
         let typed = Named::read(H::input_schema());
@@ -67,7 +67,7 @@ impl Prompt {
         self
     }
 
-    /// The same with completion for an argument: an async function of what was typed that gives values, the best first.
+    /// Sets how an argument is completed: an async function of what the user typed gives values, the best one first.
     #[must_use]
     pub fn complete<F, Fut>(self, argument: &str, values: F) -> Prompt
     where

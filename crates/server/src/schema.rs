@@ -108,7 +108,7 @@ fn end_of_number(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).unwrap_or(text.len())
 }
 
-/// The same with whole numbers as integers: JSON Schema makes no difference between 2 and 2.0, types here do.
+/// Turns whole numbers into integers: JSON Schema makes no difference between 2 and 2.0, Rust types do.
 pub(crate) fn with_integers(mut value: Value) -> Value {
     match &mut value {
         Value::Array(values) => values.iter_mut().for_each(|v| *v = with_integers(v.take())),
