@@ -53,7 +53,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `http` | [`Http`]: Streamable HTTP, and HTTP+SSE |
-//! | `files` | [`Directory`]: a folder of files as resources |
+//! | `files` | `Directory`: a folder of files as resources |
 //! | `skills` | [`Skills`]: agent skills |
 //!
 //! # Handlers

@@ -152,7 +152,7 @@ impl Context {
 
     /// Reports progress, where the client asked for it. `progress` must grow from one report to the next.
     ///
-    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/progress>
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress>
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         if !self.0.request.wants_progress {
             return;
