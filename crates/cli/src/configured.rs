@@ -28,7 +28,8 @@ pub(crate) fn gateway(
     let options = match config {
         Some(config) => config.options.clone(),
         None => {
-            let demo = demo::server(None, |demo| demo.keys(keys.clone())).map_err(Failure::Other)?;
+            let demo = demo::server(None, |demo| demo.keys(keys.clone()))
+                .map_err(|e| Failure::Other(e.to_string()))?;
             let demo = ServerOptions::new("demo", Target::Local(Arc::new(demo)));
             let source = config::place(configured).map(|(path, _)| config::absolute(&path));
             Options { servers: vec![demo], source, ..Options::default() }

@@ -5,18 +5,31 @@
 //! the protocol is theirs.
 
 mod accept;
+#[cfg(feature = "client")]
 pub mod client;
+// Sockets use a part of it, the HTTP server all of it.
+#[cfg_attr(not(feature = "http-server"), allow(dead_code))]
 mod crowd;
+// Some errors are a client's only, and so is reading a pipe to its end.
+#[cfg_attr(not(feature = "client"), allow(dead_code))]
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(feature = "http-server")]
 pub mod http;
+#[cfg_attr(not(feature = "client"), allow(dead_code))]
 mod line;
+// HTTP+SSE gives a pipe its messages.
+#[cfg_attr(not(feature = "http-server"), allow(dead_code))]
 mod pipe;
 mod queue;
 mod socket;
+// A client reads events, a server writes them.
+#[cfg(any(feature = "client", feature = "http-server"))]
+#[cfg_attr(not(all(feature = "client", feature = "http-server")), allow(dead_code))]
 mod sse;
+#[cfg(feature = "client")]
 pub mod unix;
 
 pub use error::{TransportError, shown as shown_url};

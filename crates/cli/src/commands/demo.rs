@@ -46,8 +46,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let shutdown = on_signal()?;
     let keys = Keyring::open(args.keys.key_file, &shutdown)?;
     let skills = match args.skills {
-        None => demo::skills().map_err(Failure::Other)?,
-        Some(folder) => dateline::Skills::from_folder(folder).map_err(Failure::Usage)?,
+        None => demo::skills().map_err(|e| Failure::Other(e.to_string()))?,
+        Some(folder) => dateline::Skills::from_folder(folder).map_err(|e| Failure::Usage(e.to_string()))?,
     };
     let server = demo::server(Some(skills), |demo| {
         let demo = demo.keys(keys);
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
             None => demo,
         }
     });
-    let server = server.map_err(Failure::Other)?;
+    let server = server.map_err(|e| Failure::Other(e.to_string()))?;
     let revisions = match args.era {
         None => Revisions::ALL,
         Some(EraOption::Legacy) => Revisions::LEGACY,

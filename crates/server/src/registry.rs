@@ -3,33 +3,35 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::build_error::BuildError;
+
 /// Things with names, in the order in which they were put here.
 ///
 /// Each has a place that it keeps, so that whoever walks through goes on behind the last one it saw, whatever was
 /// added or taken away meanwhile.
-pub(crate) struct Shelf<T> {
+pub(crate) struct Registry<T> {
     things: BTreeMap<u64, (String, Arc<T>)>,
     places: HashMap<String, u64>,
     next: u64,
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { things: BTreeMap::new(), places: HashMap::new(), next: 1 }
+impl<T> Default for Registry<T> {
+    fn default() -> Registry<T> {
+        Registry { things: BTreeMap::new(), places: HashMap::new(), next: 1 }
     }
 }
 
-impl<T> Clone for Shelf<T> {
-    fn clone(&self) -> Shelf<T> {
-        Shelf { things: self.things.clone(), places: self.places.clone(), next: self.next }
+impl<T> Clone for Registry<T> {
+    fn clone(&self) -> Registry<T> {
+        Registry { things: self.things.clone(), places: self.places.clone(), next: self.next }
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> Registry<T> {
     /// Puts a thing at the end; an error where the name is taken. `kind` is what to call it.
-    pub(crate) fn put(&mut self, name: &str, thing: T, kind: &str) -> Result<(), String> {
+    pub(crate) fn put(&mut self, name: &str, thing: T, kind: &'static str) -> Result<(), BuildError> {
         if self.places.contains_key(name) {
-            return Err(format!("there are two {kind}s {name:?}"));
+            return Err(BuildError::Duplicate { kind, name: name.to_owned() });
         }
         self.places.insert(name.to_owned(), self.next);
         self.things.insert(self.next, (name.to_owned(), Arc::new(thing)));

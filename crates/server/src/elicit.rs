@@ -1,4 +1,4 @@
-//! What a user is asked: a form, or to open a URL.
+//! Questions to a user: to fill in a form, or to open a URL.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
 
@@ -10,47 +10,51 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// A form that a user fills in, and the type of what is in it then.
+/// A form that a user fills in, for [`Context::elicit`](crate::Context::elicit). `T` is the type of what the user filled in.
 #[derive(Clone, Debug)]
-pub struct Form<T> {
+pub struct ElicitForm<T> {
     pub(crate) message: String,
     /// The flat schema, or why there is none.
     pub(crate) schema: Result<Value, String>,
     filled: PhantomData<fn() -> T>,
 }
 
-impl<T: DeserializeOwned + JsonSchema> Form<T> {
-    /// A form with a field for each field of a type. They hold text, numbers, truth values, or choices (an enum without
-    /// data, and a list of such); an [`Option`] need not be filled in. What says more about a field stands in its
-    /// attributes: doc comments are descriptions, `#[schemars(title = "…", length(min = 1), range(max = 9))]`,
-    /// `#[serde(default)]`.
-    pub fn new(message: impl Into<String>) -> Form<T> {
+impl<T: DeserializeOwned + JsonSchema> ElicitForm<T> {
+    /// Makes a form with a field for each field of a type.
+    ///
+    /// Fields hold text, numbers, truth values, or choices (an enum without data, or a list of such enums). The user may leave
+    /// an [`Option`] empty. Doc comments become descriptions, and attributes say more:
+    /// `#[schemars(title = "…", length(min = 1), range(max = 9))]`, `#[serde(default)]`. Where a type does not fit into a form,
+    /// the question fails.
+    pub fn new(message: impl Into<String>) -> ElicitForm<T> {
         let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-        Form { message: message.into(), schema: flat(&schema), filled: PhantomData }
+        ElicitForm { message: message.into(), schema: flat(&schema), filled: PhantomData }
     }
 }
 
-impl Form<Value> {
-    /// A form with a schema written by hand: a flat object.
-    pub fn raw(message: impl Into<String>, schema: Value) -> Form<Value> {
-        Form { message: message.into(), schema: Ok(schema), filled: PhantomData }
+impl ElicitForm<Value> {
+    /// Makes a form of a schema that is written by hand: an object without objects in it.
+    pub fn raw(message: impl Into<String>, schema: Value) -> ElicitForm<Value> {
+        ElicitForm { message: message.into(), schema: Ok(schema), filled: PhantomData }
     }
 }
 
-/// A URL that a user is asked to open, for what must not pass through the client.
+/// A URL that a user is asked to open, for [`Context::elicit_url`](crate::Context::elicit_url). It is for what the client
+/// must not see, such as passwords.
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct ElicitUrl {
     pub(crate) message: String,
     pub(crate) url: String,
     /// A name that clients of 2025-11-25 want to have.
     pub(crate) id: String,
 }
 
-impl Visit {
-    /// A message that says why, and the URL. `id` names this visit to clients of 2025-11-25, in which it is required.
-    pub fn new(message: impl Into<String>, url: impl Into<String>, id: impl Into<String>) -> Visit {
-        Visit { message: message.into(), url: url.into(), id: id.into() }
+impl ElicitUrl {
+    /// Makes a question of a message that says why, and the URL. `id` names the question to clients of 2025-11-25, which
+    /// require it.
+    pub fn new(message: impl Into<String>, url: impl Into<String>, id: impl Into<String>) -> ElicitUrl {
+        ElicitUrl { message: message.into(), url: url.into(), id: id.into() }
     }
 
     pub(crate) fn params(&self) -> Object {
@@ -62,7 +66,7 @@ impl Visit {
     }
 }
 
-impl<T> Form<T> {
+impl<T> ElicitForm<T> {
     pub(crate) fn params(&self) -> Result<Object, String> {
         let schema = self.schema.as_ref().map_err(Clone::clone)?;
         Ok(Object::new()
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_type_becomes_a_flat_form() {
-        let form = Form::<Order>::new("?").schema.unwrap();
+        let form = ElicitForm::<Order>::new("?").schema.unwrap();
         let properties = &form["properties"];
         assert_eq!(properties["name"], json!({"type": "string", "description": "Who it is for."}));
         assert_eq!(properties["count"], json!({"type": "integer", "minimum": 1, "maximum": 9}));
@@ -234,6 +238,6 @@ mod tests {
         assert_eq!(properties["extras"], extras);
         assert_eq!(properties["colour"], json!({"type": "string", "enum": ["red", "dark-blue"]}));
         assert_eq!(form["required"], json!(["name", "count", "gift", "size", "extras"]));
-        assert!(Form::<Deep>::new("?").schema.is_err_and(|why| why.contains("\"order\"")));
+        assert!(ElicitForm::<Deep>::new("?").schema.is_err_and(|why| why.contains("\"order\"")));
     }
 }
