@@ -32,6 +32,7 @@ const ROUNDS: u32 = 32;
 const LISTEN: CallKey = 0;
 
 /// One handshake session.
+#[derive(Debug)]
 pub struct Session {
     peer: Arc<Peer>,
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
@@ -50,6 +51,7 @@ pub struct Session {
     next_batch: u64,
 }
 
+#[derive(Debug)]
 struct Call {
     id: Id,
     weight: usize,
@@ -59,6 +61,7 @@ struct Call {
     batch: Option<u64>,
 }
 
+#[derive(Debug)]
 struct Batch {
     /// Its requests that are under way, and one while it is still read.
     open: usize,
@@ -100,6 +103,7 @@ impl Call {
     }
 }
 
+#[derive(Debug)]
 enum Work {
     /// A call of the service, kept to be called again with answers.
     Call { request: Box<Request>, interim: Option<Waiting>, rounds: u32 },
@@ -107,6 +111,7 @@ enum Work {
     Subscribe(ByteString),
 }
 
+#[derive(Debug)]
 struct Waiting {
     open: usize,
     answers: InputResponses,
@@ -510,7 +515,7 @@ impl Session {
             return Vec::new();
         };
         *rounds += 1;
-        // InputResponses of one round are the service's to keep, in its state; those without one are kept for it.
+        // Answers of one round are the service's to keep, in its state; those without one are kept for it.
         let earlier = match (&interim.state, request.answers.take()) {
             (None, Some(answers)) => answers.responses,
             _ => Vec::new(),

@@ -9,15 +9,16 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use proto::Rejection;
 use proto::downstream::Session;
-use proto::{Rejection, wire};
-use spec::{Era, header as name};
+use proto::downstream::http::{self as rules, Refusal};
+use proto::wire::Id;
+use spec::header as name;
 
-use super::door::Accept;
+use super::endpoint::Endpoint;
 use super::live::{Live, Use};
-use super::respond::one;
+use super::response::{full, json};
 use super::streams::{EventId, Lost};
-use super::{App, Refusal, door, json, principal};
 use crate::crowd::{Full, Share, Table, Who};
 
 /// How often sessions are looked through for those that nobody uses, at most.
@@ -75,11 +76,11 @@ impl Sessions {
 
 /// Has sessions forget what they keep for clients that come back, the longest unused first, until all together keep no
 /// more than they may; where that is not enough, also what is not read by the connections that they have.
-pub(crate) fn forget(app: &App) {
-    let sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn forget(endpoint: &Endpoint) {
+    let sessions = endpoint.sessions.lock().unwrap_or_else(PoisonError::into_inner);
     for all in [false, true] {
         for (_, live) in sessions.live.oldest(None) {
-            if app.kept.is_enough() || all && !app.kept.is_over() {
+            if endpoint.kept.is_enough() || all && !endpoint.kept.is_over() {
                 return;
             }
             live.forget(all);
@@ -88,14 +89,14 @@ pub(crate) fn forget(app: &App) {
 }
 
 /// Looks for sessions that nobody uses, as long as there are any.
-fn sweep(app: &Arc<App>) {
-    let weak = Arc::downgrade(app);
-    let idle = app.options.session_idle;
+fn sweep(endpoint: &Arc<Endpoint>) {
+    let weak = Arc::downgrade(endpoint);
+    let idle = endpoint.options.session_idle;
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(SWEEP.min(idle)).await;
-            let Some(app) = weak.upgrade() else { return };
-            let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(endpoint) = weak.upgrade() else { return };
+            let mut sessions = endpoint.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.forget_stale(idle);
             if sessions.live.len() == 0 {
                 sessions.swept = false;
@@ -105,36 +106,29 @@ fn sweep(app: &Arc<App>) {
     });
 }
 
-/// The live session that a request names.
-pub(crate) fn find(app: &App, headers: &HeaderMap) -> Option<Arc<Live>> {
-    let id = headers.get(name::SESSION_ID)?.to_str().ok()?;
-    let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+/// The open session with this id.
+pub(crate) fn find(endpoint: &Endpoint, id: &str) -> Option<Arc<Live>> {
+    let mut sessions = endpoint.sessions.lock().unwrap_or_else(PoisonError::into_inner);
     sessions.live.touch(id).cloned()
 }
 
-/// A session that is not, or no longer, there.
-pub(crate) fn no_session() -> Refusal {
-    Refusal::plain(StatusCode::NOT_FOUND, "there is no such session; open a new one with initialize")
-}
-
-/// Opens a session.
-pub(crate) fn initialize(
-    app: &Arc<App>,
-    call: &wire::Call,
-    accept: Accept,
+/// Puts a new session into the table; `reply` gets its id.
+pub(crate) fn open(
+    endpoint: &Arc<Endpoint>,
+    session: Session,
     who: Who,
+    request: &Id,
+    mut reply: Response<Body>,
 ) -> Result<Response<Body>, Refusal> {
-    let refuse = |status, rejection: &Rejection| Refusal { status, ..Refusal::of(&call.id, rejection) };
-    let (session, reply) = Session::open(call, &app.served, principal())
-        .map_err(|rejection| refuse(StatusCode::BAD_REQUEST, &rejection))?;
     let unmade = || {
-        refuse(StatusCode::SERVICE_UNAVAILABLE, &Rejection::Internal("no session id could be made".into()))
+        let why = Rejection::Internal("no session id could be made".into());
+        Refusal::of(request, &why).status(StatusCode::SERVICE_UNAVAILABLE)
     };
     let id = session_id().ok_or_else(unmade)?;
     let value = HeaderValue::from_str(&id).map_err(|_| unmade())?;
-    let live = Arc::new(Live::new(session, app));
-    let mut sessions = app.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-    let gone = sessions.make_room(app.crowd.sessions, who);
+    let live = Arc::new(Live::new(session, endpoint));
+    let mut sessions = endpoint.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+    let gone = sessions.make_room(endpoint.crowd.sessions, who);
     sessions.live.insert(id.into(), who, live);
     let sweeping = std::mem::replace(&mut sessions.swept, true);
     drop(sessions);
@@ -143,11 +137,10 @@ pub(crate) fn initialize(
         gone.close();
     }
     if !sweeping {
-        sweep(app);
+        sweep(endpoint);
     }
-    let mut response = one(reply, accept, app.options.keep_alive);
-    response.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), value);
-    Ok(response)
+    reply.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), value);
+    Ok(reply)
 }
 
 /// 128 random bits as visible ASCII.
@@ -161,71 +154,33 @@ pub(crate) fn session_id() -> Option<String> {
 }
 
 /// Ends a session.
-pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
-    let Some(id) = named(app, headers)? else { return Err(no_stream()) };
-    let live = find(app, headers).ok_or_else(no_session)?;
-    of_revision(&live, headers)?;
-    app.sessions.lock().unwrap_or_else(PoisonError::into_inner).live.remove(id);
+pub(crate) fn delete(endpoint: &Endpoint, headers: &HeaderMap, id: &str) -> Result<Response<Body>, Refusal> {
+    let live = find(endpoint, id).ok_or_else(rules::no_session)?;
+    rules::delete(headers, live.rules())?;
+    endpoint.sessions.lock().unwrap_or_else(PoisonError::into_inner).live.remove(id);
     live.close();
     Ok(json(StatusCode::OK, Bytes::from_static(b"{}")))
 }
 
-/// The session id of a request that needs one; `None` where there is none, or none is served.
-fn named<'a>(app: &App, headers: &'a HeaderMap) -> Result<Option<&'a str>, Refusal> {
-    if !app.served.revisions.serves(Era::Legacy) {
-        return Ok(None);
-    }
-    match headers.get(name::SESSION_ID) {
-        None => Ok(None),
-        Some(value) => value.to_str().map(Some).map_err(|_| no_session()),
-    }
-}
-
-/// Said to what names a live session and another revision than its own.
-pub(crate) const OTHER_REVISION: &str = "the version header does not name this session's revision";
-
-/// Whether the version header, where there is one, names the session's revision.
-pub(crate) fn is_of_revision(live: &Live, headers: &HeaderMap) -> bool {
-    let version = headers.get(name::PROTOCOL_VERSION);
-    version.is_none_or(|version| version.as_bytes() == live.rules().revision.as_str().as_bytes())
-}
-
-fn of_revision(live: &Live, headers: &HeaderMap) -> Result<(), Refusal> {
-    if is_of_revision(live, headers) { Ok(()) } else { Err(other_revision()) }
-}
-
-/// The refusal of what names a live session and another revision than its own.
-pub(crate) fn other_revision() -> Refusal {
-    Refusal::plain(StatusCode::BAD_REQUEST, OTHER_REVISION)
-}
-
-fn no_stream() -> Refusal {
-    Refusal::allowing("POST", "GET and DELETE are of a session; this request names none")
-}
-
 /// Opens a stream of a session, for what concerns no call, or goes on with a stream that broke off.
-pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap, who: Who) -> Result<Response<Body>, Refusal> {
-    if named(app, headers)?.is_none() {
-        return Err(no_stream());
-    }
-    let live = find(app, headers).ok_or_else(no_session)?;
-    of_revision(&live, headers)?;
-    if !door::accept(headers)?.stream {
-        return Err(Refusal::plain(
-            StatusCode::NOT_ACCEPTABLE,
-            "a GET is answered by text/event-stream only",
-        ));
-    }
-    let room = app.crowd.listens.enter(who).map_err(|full| Refusal::full(&full))?;
+pub(crate) fn get(
+    endpoint: &Arc<Endpoint>,
+    headers: &HeaderMap,
+    id: &str,
+    who: Who,
+) -> Result<Response<Body>, Refusal> {
+    let live = find(endpoint, id).ok_or_else(rules::no_session)?;
+    rules::get(headers, live.rules())?;
+    let room = endpoint.crowd.listens.enter(who).map_err(|limit| full(&limit))?;
     let Some(seen) = headers.get(name::LAST_EVENT_ID) else {
-        if live.own_streams() >= app.options.streams {
+        if live.own_streams() >= endpoint.options.streams {
             return Err(no_more_streams());
         }
-        return Ok(live.stream(&app.options, &app.shutdown, room));
+        return Ok(live.stream(&endpoint.options, &endpoint.shutdown, room));
     };
     let seen = seen.to_str().ok().and_then(EventId::read).ok_or(Lost::Unknown);
-    seen.and_then(|seen| live.resume(seen, &app.options, &app.shutdown, room)).map_err(|lost| {
-        let bad = |why| Refusal::plain(StatusCode::BAD_REQUEST, why);
+    seen.and_then(|seen| live.resume(seen, &endpoint.options, &endpoint.shutdown, room)).map_err(|lost| {
+        let bad = |why| Refusal::new(StatusCode::BAD_REQUEST, why);
         match lost {
             Lost::Unknown => bad("Last-Event-ID names no event of this session"),
             Lost::Forgotten => bad("what followed that event is no longer kept; ask again"),
@@ -236,5 +191,5 @@ pub(crate) fn get(app: &Arc<App>, headers: &HeaderMap, who: Who) -> Result<Respo
 
 fn no_more_streams() -> Refusal {
     let why = "this session has as many open streams as it may";
-    Refusal::plain(StatusCode::TOO_MANY_REQUESTS, why)
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, why)
 }

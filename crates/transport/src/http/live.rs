@@ -10,18 +10,18 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable};
 use http::{Response, StatusCode};
 use proto::CallKey;
-use proto::downstream::Session;
-use proto::downstream::{Output, Served};
-use proto::wire::{Message, Unreadable};
+use proto::downstream::http::{Accept, Payload};
+use proto::downstream::{Output, Served, Session};
 use proto::{Event, EventSink, Filter, Peer, Request};
 use spec::Rules;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::door::Accept;
-use super::respond::{event_stream, gone, one};
+use super::endpoint::Endpoint;
+use super::legacy;
+use super::options::Options;
+use super::response::{accepted, event_stream, json, one};
 use super::streams::{EventId, Form, Lost, Next, Place, Room, Streams};
-use super::{App, Options, accepted, json, legacy};
 use crate::crowd::Counted;
 use crate::{BACKLOG, sse};
 
@@ -31,7 +31,7 @@ const PROMPT: Duration = Duration::from_millis(500);
 
 /// A live session.
 pub(crate) struct Live {
-    app: Weak<App>,
+    app: Weak<Endpoint>,
     served: Arc<Served>,
     rules: &'static Rules,
     retry: Duration,
@@ -64,7 +64,7 @@ pub(crate) enum Use {
 }
 
 impl Live {
-    pub(crate) fn new(session: Session, app: &Arc<App>) -> Live {
+    pub(crate) fn new(session: Session, app: &Arc<Endpoint>) -> Live {
         let mut name = [0; 4];
         // Without randomness no session is opened at all.
         let _ = getrandom::fill(&mut name);
@@ -145,23 +145,22 @@ impl Live {
     /// Takes in what a POST carried.
     pub(crate) async fn receive(
         self: &Arc<Self>,
-        read: Result<Message, Unreadable>,
+        payload: Payload,
         accept: Accept,
-        app: &App,
+        app: &Endpoint,
     ) -> Response<Body> {
         let (outputs, place) = {
             let mut state = self.lock();
             (state.used, state.begun) = (Instant::now(), true);
-            if let Err(Unreadable::Batch(sent)) = &read
+            if let Payload::Batch(sent) = &payload
                 && let Some(refusal) = state.session.refuses(sent, &self.served)
             {
                 // Nothing in it could be accepted.
                 return json(StatusCode::BAD_REQUEST, refusal);
             }
-            let outputs = match read {
-                Ok(message) => state.session.receive(message, &self.served, accept.stream),
-                Err(Unreadable::Batch(sent)) => state.session.batch(&sent, &self.served, accept.stream),
-                Err(_) => Vec::new(),
+            let outputs = match payload {
+                Payload::Message(message) => state.session.receive(message, &self.served, accept.stream()),
+                Payload::Batch(sent) => state.session.batch(&sent, &self.served, accept.stream()),
             };
             let keys: Vec<CallKey> = outputs
                 .iter()
@@ -172,7 +171,7 @@ impl Live {
                 // An answer makes an older call go on, whose stream there is.
                 .filter(|key| state.session.is_call(*key) && !state.streams.has(*key))
                 .collect();
-            let place = (!keys.is_empty()).then(|| state.streams.of_calls(&keys, !accept.stream));
+            let place = (!keys.is_empty()).then(|| state.streams.of_calls(&keys, !accept.stream()));
             (outputs, place)
         };
         let reading = place.map(|place| Reading { live: Arc::clone(self), place, _room: None });
@@ -385,7 +384,7 @@ impl Drop for Reading {
 }
 
 impl Reading {
-    /// InputResponses a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
+    /// Answers a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
     /// stream.
     async fn answer(self, accept: Accept, options: &Options) -> Response<Body> {
         let deadline = tokio::time::Instant::now() + PROMPT;
@@ -396,9 +395,9 @@ impl Reading {
             let form = self.live.lock().streams.form(&self.place);
             match form {
                 Form::Whole(Some(message)) => return json(StatusCode::OK, message),
-                Form::Whole(None) => return gone(),
+                Form::Whole(None) => return accepted(),
                 Form::Several => break,
-                Form::Open if !accept.stream => changed.await,
+                Form::Open if !accept.stream() => changed.await,
                 Form::Open if tokio::time::timeout_at(deadline, changed).await.is_err() => break,
                 Form::Open => {}
             }

@@ -1,0 +1,26 @@
+//! What all requests to one endpoint share.
+
+use std::sync::{Arc, Mutex};
+
+use proto::Principal;
+use proto::downstream::Served;
+use tokio_util::sync::CancellationToken;
+
+use super::crowd::Crowd;
+use super::options::Options;
+use super::{legacy, streams};
+
+/// What all requests to one endpoint share.
+pub(crate) struct Endpoint {
+    pub(crate) served: Arc<Served>,
+    pub(crate) options: Options,
+    pub(crate) crowd: Crowd,
+    pub(crate) kept: Arc<streams::Kept>,
+    pub(crate) sessions: Mutex<legacy::Sessions>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// Whoever reaches an open endpoint.
+pub(crate) fn principal() -> Principal {
+    Principal::anonymous()
+}
