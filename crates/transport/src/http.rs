@@ -5,16 +5,18 @@
 mod bodies;
 mod cors;
 mod crowd;
+mod drive;
 mod endpoint;
 mod http_sse;
 mod legacy;
 mod listener;
-mod live;
 mod modern;
 mod options;
+mod reading;
 mod request_guard;
 mod response;
-mod streams;
+mod session;
+mod sessions;
 mod unread;
 mod write_timeout;
 
@@ -33,10 +35,11 @@ use tokio_util::sync::CancellationToken;
 pub use crowd::Crowd;
 pub use listener::{serve, serve_unix};
 pub use options::{Options, Paths};
+pub use proto::downstream::http::Replay;
 pub use request_guard::{host, origin};
-pub use streams::Replay;
 
 use bodies::read;
+use drive::Driver;
 use endpoint::{Endpoint, principal};
 use response::{accepted, one, refused};
 
@@ -50,9 +53,8 @@ pub fn router(
     shutdown: CancellationToken,
 ) -> Router {
     let legacy = served.revisions.serves(Era::Legacy);
-    let kept = streams::Kept::new(options.kept);
-    let sessions = Default::default();
-    let endpoint = Arc::new(Endpoint { served, options, crowd, kept, sessions, shutdown });
+    let sessions = sessions::Sessions::new(options.kept);
+    let endpoint = Arc::new(Endpoint { served, options, crowd, sessions, shutdown });
     let guard = request_guard::RequestGuard::new(endpoint.options.clone());
     let mut router = Router::new();
     for path in either(&paths.endpoint) {
@@ -117,11 +119,14 @@ async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Resp
         Head::Delete(id) => return legacy::delete(endpoint, headers, id),
     };
     let body = read(body, headers, who, endpoint).await?;
-    let session = rules::session_id(headers).and_then(|id| legacy::find(endpoint, id));
+    let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id));
     let of_session = session.as_ref().map(|session| session.rules());
     match rules::post(headers, body, accept, of_session, served, &principal())? {
         Posted::Session(payload) => match session {
-            Some(session) => Ok(session.receive(payload, accept, endpoint).await),
+            Some(session) => {
+                let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);
+                Ok(driver.post(payload, accept, &endpoint.options).await)
+            }
             None => Err(rules::no_session()),
         },
         Posted::Open { id, session, reply } => {

@@ -4,7 +4,11 @@ mod accept;
 pub mod http_sse;
 mod refusal;
 mod request;
+mod session;
+mod streams;
 
 pub use accept::Accept;
 pub use refusal::Refusal;
 pub use request::{Head, Payload, Posted, delete, get, head, no_session, post, session_id};
+pub use session::{HttpSession, Reply, Use};
+pub use streams::{EventId, Form, Next, Place, Replay, Room, StreamId};

@@ -189,6 +189,11 @@ impl Session {
         self.calls.len() - self.calls.values().filter(waits).count()
     }
 
+    /// Whether the service works on a call. A subscription that is being set up is none.
+    pub fn works(&self) -> bool {
+        self.calls.values().any(|call| matches!(call.work, Work::Call { interim: None, .. }))
+    }
+
     /// Takes in one message. `askable` says whether questions about it could be put to the client: over HTTP they
     /// need an event stream in answer.
     pub fn receive(&mut self, message: Message, served: &Served, askable: bool) -> Vec<Output> {

@@ -1,6 +1,6 @@
 //! What all requests to one endpoint share.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use proto::Principal;
 use proto::downstream::Served;
@@ -8,15 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::crowd::Crowd;
 use super::options::Options;
-use super::{legacy, streams};
+use super::sessions::Sessions;
 
 /// What all requests to one endpoint share.
 pub(crate) struct Endpoint {
     pub(crate) served: Arc<Served>,
     pub(crate) options: Options,
     pub(crate) crowd: Crowd,
-    pub(crate) kept: Arc<streams::Kept>,
-    pub(crate) sessions: Mutex<legacy::Sessions>,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) shutdown: CancellationToken,
 }
 

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::bodies::read;
 use super::endpoint::{Endpoint, principal};
-use super::legacy::session_id;
 use super::response::{accepted, event_stream, full, refused};
+use super::sessions::session_id;
 use crate::crowd::{Full, Share, Table, Who};
 use crate::pipe::{Incoming, Source, drive};
 use crate::queue::queue;

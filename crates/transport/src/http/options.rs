@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::streams::Replay;
+use proto::downstream::http::Replay;
+
 use crate::crowd::shared_by_default;
 use crate::{ARRIVING, CONNECTIONS, SHARE, STALL};
 

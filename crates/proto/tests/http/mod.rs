@@ -1,5 +1,7 @@
 //! What is done with one HTTP request, without a socket.
 
+mod streams;
+
 use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb};
 use proto::Principal;
 use proto::downstream::Served;
