@@ -10,9 +10,11 @@ use http::{HeaderMap, StatusCode};
 use spec::{Rules, header as name};
 
 use crate::downstream::http::accept::Accept;
+use crate::downstream::http::event_id::{EventId, StreamId};
+use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::http::request::Payload;
-use crate::downstream::http::streams::{EventId, Form, Lost, Next, Place, Replay, Room, StreamId, Streams};
+use crate::downstream::http::streams::{Replay, Streams};
 use crate::downstream::output::{Output, Served};
 use crate::downstream::session::Session;
 use crate::model::event::Event;

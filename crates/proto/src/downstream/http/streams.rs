@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::downstream::http::event_id::{EventId, StreamId};
+use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
 use crate::rpc::wire::CallKey;
 
 /// How many streams that concern no call a session keeps for a client that is away: browsers open a few, and each is
@@ -34,46 +36,6 @@ impl Default for Replay {
     /// 1000 messages, 1 MiB.
     fn default() -> Replay {
         Replay { messages: 1000, bytes: 1 << 20 }
-    }
-}
-
-/// Names a stream within its session.
-pub type StreamId = u64;
-
-/// Names an event: its session, its stream, whether that is one of the session's own, and the event's number in it.
-/// Number 0 is the empty event that a stream may open with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EventId {
-    /// What tells the events of one session from those of another: a client that has a new session may still come
-    /// back with an id of the old one.
-    session: u32,
-    stream: StreamId,
-    own: bool,
-    number: u64,
-}
-
-impl EventId {
-    /// The text that is sent.
-    pub fn text(self) -> String {
-        format!("{:x}-{}{}-{}", self.session, if self.own { 's' } else { 'c' }, self.stream, self.number)
-    }
-
-    /// Whether the event is one of a stream.
-    pub(super) fn is_of(self, stream: StreamId) -> bool {
-        self.stream == stream
-    }
-
-    /// Reads what a client sent.
-    pub(super) fn read(text: &str) -> Option<EventId> {
-        let (session, rest) = text.split_once('-')?;
-        let own = match rest.as_bytes().first()? {
-            b's' => true,
-            b'c' => false,
-            _ => return None,
-        };
-        let (stream, number) = rest[1..].split_once('-')?;
-        let session = u32::from_str_radix(session, 16).ok()?;
-        Some(EventId { session, stream: stream.parse().ok()?, own, number: number.parse().ok()? })
     }
 }
 
@@ -133,64 +95,6 @@ impl Stream {
     fn is_finished(&self) -> bool {
         !self.own && self.open == 0
     }
-}
-
-/// A connection that reads a stream.
-#[derive(Clone, Debug)]
-pub struct Place {
-    stream: StreamId,
-    reader: u64,
-}
-
-impl Place {
-    /// The stream that is read.
-    pub fn stream(&self) -> StreamId {
-        self.stream
-    }
-}
-
-/// What a connection does next.
-#[derive(Debug)]
-pub enum Next {
-    /// Send this event.
-    Event(EventId, Bytes),
-    /// Wait until something changed.
-    Wait,
-    /// Close, and let the client come back after this time.
-    Release(Duration),
-    /// Close: the stream is complete, or another connection reads it.
-    End,
-}
-
-/// How a POST can be answered whose calls have their messages on a stream.
-#[derive(Debug)]
-pub enum Form {
-    /// By one message, or by none at all.
-    Object(Option<Bytes>),
-    /// By an event stream only: there are several messages, or there is time until the next one.
-    Stream,
-    /// Nothing is known yet.
-    Open,
-}
-
-/// Whether there was room for a message.
-#[derive(Debug)]
-pub enum Room {
-    /// The message is on its way, or nobody will ever read it.
-    Taken,
-    /// The reader of this stream is behind. Try again when the stream has changed.
-    Full(StreamId),
-}
-
-/// Why a client cannot read a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lost {
-    /// No event of this session has that id.
-    Unknown,
-    /// What followed is no longer kept.
-    Forgotten,
-    /// As many streams of the session's own are read as may be.
-    Full,
 }
 
 impl Streams {
