@@ -150,7 +150,7 @@ pub use server::{
 };
 pub use skills::Skills;
 pub use spec::{Era, Method, Revision, Revisions};
-pub use transport::http::{Options as HttpOptions, Replay};
+pub use transport::http::{Anonymous, Authenticate, Challenge, Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -2,6 +2,7 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http>
 
+mod authenticate;
 mod bodies;
 mod cors;
 mod crowd;
@@ -32,6 +33,7 @@ use proto::downstream::http::{self as rules, Head, Posted, Refusal};
 use spec::{Era, Revisions};
 use tokio_util::sync::CancellationToken;
 
+pub use authenticate::{Anonymous, Authenticate, Challenge};
 pub use crowd::Crowd;
 pub use listener::{serve, serve_unix};
 pub use options::{Options, Paths};
@@ -40,7 +42,7 @@ pub use request_guard::{host, origin};
 
 use bodies::read;
 use drive::Driver;
-use endpoint::{Endpoint, principal};
+use endpoint::Endpoint;
 use response::{accepted, one, refused};
 
 /// Serves the MCP endpoint, by [`serve`] or as a part of an application. When `shutdown` is cancelled its listens end
@@ -113,15 +115,16 @@ async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Resp
     let (parts, body) = request.into_parts();
     let (headers, served) = (&parts.headers, &endpoint.served);
     let who = endpoint.crowd.who(&parts.extensions);
+    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
     let accept = match rules::head(&parts.method, headers, served.revisions)? {
         Head::Post(accept) => accept,
-        Head::Get(id) => return legacy::get(endpoint, headers, id, who),
-        Head::Delete(id) => return legacy::delete(endpoint, headers, id),
+        Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, who),
+        Head::Delete(id) => return legacy::delete(endpoint, headers, id, &principal),
     };
     let body = read(body, headers, who, endpoint).await?;
-    let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id));
+    let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id, &principal));
     let of_session = session.as_ref().map(|session| session.rules());
-    match rules::post(headers, body, accept, of_session, served, &principal())? {
+    match rules::post(headers, body, accept, of_session, served, &principal)? {
         Posted::Session(payload) => match session {
             Some(session) => {
                 let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);

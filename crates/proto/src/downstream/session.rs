@@ -85,6 +85,11 @@ impl Session {
         self.peer.revision.rules()
     }
 
+    /// On whose behalf the session was opened.
+    pub fn principal(&self) -> &Principal {
+        &self.peer.principal
+    }
+
     /// How many calls are under way.
     pub fn in_flight(&self) -> usize {
         self.calls.len()

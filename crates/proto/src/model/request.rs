@@ -42,6 +42,11 @@ impl Principal {
         Principal(ByteString::from_static("anonymous"))
     }
 
+    /// Somebody who was authenticated, by a name that nobody else has here.
+    pub fn named(name: &str) -> Principal {
+        Principal(format!("named:{name}").into())
+    }
+
     /// As text that is unique among principals.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use proto::Principal;
 use proto::downstream::Served;
 use tokio_util::sync::CancellationToken;
 
@@ -17,9 +16,4 @@ pub(crate) struct Endpoint {
     pub(crate) crowd: Crowd,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) shutdown: CancellationToken,
-}
-
-/// Whoever reaches an open endpoint.
-pub(crate) fn principal() -> Principal {
-    Principal::anonymous()
 }

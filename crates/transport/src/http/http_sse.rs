@@ -10,6 +10,7 @@ use axum::extract::{OriginalUri, State};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Request, Response, StatusCode, Uri};
+use proto::Principal;
 use proto::downstream::Served;
 use proto::downstream::http::{Refusal, http_sse as rules};
 use proto::wire::{Message, Unreadable};
@@ -18,7 +19,7 @@ use tokio::sync::mpsc::{self, error::SendTimeoutError};
 use tokio_util::sync::CancellationToken;
 
 use super::bodies::read;
-use super::endpoint::{Endpoint, principal};
+use super::endpoint::Endpoint;
 use super::response::{accepted, event_stream, full, refused};
 use super::sessions::session_id;
 use crate::crowd::{Full, Share, Table, Who};
@@ -33,6 +34,8 @@ const POSTED: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Posts {
     messages: mpsc::Sender<Result<Message, Unreadable>>,
+    /// On whose behalf the session was opened.
+    principal: Principal,
     /// How its revision behaves, once one was agreed on.
     rules: Arc<OnceLock<&'static Rules>>,
     /// Ends the stream.
@@ -107,19 +110,25 @@ pub(crate) async fn stream(
     OriginalUri(uri): OriginalUri,
     request: Request<Body>,
 ) -> Response<Body> {
-    open(&http_sse, uri.path(), &request).unwrap_or_else(refused)
+    open(&http_sse, uri.path(), request).await.unwrap_or_else(refused)
 }
 
-fn open(http_sse: &Arc<HttpSse>, path: &str, request: &Request<Body>) -> Result<Response<Body>, Refusal> {
-    rules::open(request.method(), request.headers())?;
+async fn open(
+    http_sse: &Arc<HttpSse>,
+    path: &str,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
+    let (parts, _) = request.into_parts();
+    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
+    rules::open(&parts.method, &parts.headers)?;
     let unavailable = |why: &str| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
     let id: Arc<str> = session_id().ok_or_else(|| unavailable("no session id could be made"))?.into();
     let (messages, incoming) = mpsc::channel(POSTED);
     let (rules, let_go) = (Arc::new(OnceLock::new()), CancellationToken::new());
     let source = Posted { messages: incoming, rules: Arc::clone(&rules) };
-    let posts = Posts { messages, rules, let_go: let_go.clone(), used: false };
-    let who = endpoint.crowd.who(request.extensions());
+    let posts = Posts { messages, principal: principal.clone(), rules, let_go: let_go.clone(), used: false };
+    let who = endpoint.crowd.who(&parts.extensions);
     {
         let mut sessions = http_sse.sessions();
         make_room(&mut sessions, endpoint.crowd.sessions, who).map_err(|limit| full(&limit))?;
@@ -136,7 +145,7 @@ fn open(http_sse: &Arc<HttpSse>, path: &str, request: &Request<Body>) -> Result<
     });
     // The machine runs in a task of its own, since it has to go on while the client reads nothing. It ends with the
     // stream: there is no other way to the client.
-    let driving = drive(source, out, legacy, principal(), endpoint.shutdown.clone());
+    let driving = drive(source, out, legacy, principal, endpoint.shutdown.clone());
     tokio::spawn(async move {
         tokio::select! {
             _ = driving => {}
@@ -174,9 +183,11 @@ pub(crate) async fn message(State(http_sse): State<Arc<HttpSse>>, request: Reque
 async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
     let (parts, body) = request.into_parts();
+    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
     rules::head(&parts.method, &parts.headers)?;
     let posts = named(&parts.uri).and_then(|id| {
         let mut sessions = http_sse.sessions();
+        sessions.get_mut(&*id).filter(|posts| posts.principal == principal)?;
         let posts = sessions.touch(&*id)?;
         posts.used = true;
         Some(posts.clone())

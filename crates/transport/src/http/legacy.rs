@@ -7,10 +7,10 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use proto::Rejection;
 use proto::downstream::Session;
 use proto::downstream::http::{self as rules, Refusal};
 use proto::wire::Id;
+use proto::{Principal, Rejection};
 use spec::header as name;
 
 use super::drive::Driver;
@@ -56,8 +56,13 @@ pub(crate) fn open(
 ///
 /// # Errors
 /// Refuses a session that is not open, and another revision than its own.
-pub(crate) fn delete(endpoint: &Endpoint, headers: &HeaderMap, id: &str) -> Result<Response<Body>, Refusal> {
-    let session = endpoint.sessions.find(id).ok_or_else(rules::no_session)?;
+pub(crate) fn delete(
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    id: &str,
+    principal: &Principal,
+) -> Result<Response<Body>, Refusal> {
+    let session = endpoint.sessions.find(id, principal).ok_or_else(rules::no_session)?;
     rules::delete(headers, session.rules())?;
     endpoint.sessions.end(id);
     Ok(json(StatusCode::OK, Bytes::from_static(b"{}")))
@@ -71,9 +76,10 @@ pub(crate) fn get(
     endpoint: &Endpoint,
     headers: &HeaderMap,
     id: &str,
+    principal: &Principal,
     who: Who,
 ) -> Result<Response<Body>, Refusal> {
-    let session = endpoint.sessions.find(id).ok_or_else(rules::no_session)?;
+    let session = endpoint.sessions.find(id, principal).ok_or_else(rules::no_session)?;
     rules::get(headers, session.rules())?;
     let room = endpoint.crowd.listens.enter(who).map_err(|limit| full(&limit))?;
     let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);

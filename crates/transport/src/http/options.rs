@@ -1,10 +1,12 @@
 //! How an endpoint is configured.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::downstream::http::Replay;
 
+use super::authenticate::{Anonymous, Authenticate};
 use crate::crowd::shared_by_default;
 use crate::{ARRIVING, CONNECTIONS, SHARE, STALL};
 
@@ -20,6 +22,8 @@ pub struct Options {
     pub addresses: bool,
     /// Origins whose pages may call beside the endpoint's own, each as [`crate::http::origin`] reads it.
     pub origins: Vec<String>,
+    /// Who sends a request.
+    pub authenticate: Arc<dyn Authenticate>,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
     /// How often a quiet stream carries a comment.
@@ -55,7 +59,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Loopback only, 30 s for a body, a comment every 15 s, 16 384 connections, 256 MiB of requests and of answers,
+    /// Loopback only, everybody without authentication, 30 s for a body, a comment every 15 s, 16 384 connections, 256 MiB of requests and of answers,
     /// 10 000 event streams, a quarter of each for an address other than this machine's, a minute for a reader, 10 000
     /// sessions, an hour of idleness, 32 streams, 64 MiB kept, a second until a client comes back.
     fn default() -> Options {
@@ -63,6 +67,7 @@ impl Default for Options {
             hosts: Some(Vec::new()),
             addresses: false,
             origins: Vec::new(),
+            authenticate: Arc::new(Anonymous),
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             connections: CONNECTIONS,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
-use proto::CallKey;
 use proto::downstream::http::{HttpSession, Replay, StreamId, Use};
 use proto::downstream::{Output, Served, Session};
+use proto::{CallKey, Principal};
 use spec::Rules;
 use tokio::sync::Notify;
 
@@ -42,6 +42,7 @@ impl Kept {
 pub(crate) struct OpenSession {
     served: Arc<Served>,
     rules: &'static Rules,
+    principal: Principal,
     opened: Instant,
     state: Mutex<State>,
 }
@@ -119,6 +120,7 @@ impl OpenSession {
         OpenSession {
             served,
             rules: session.rules(),
+            principal: session.principal().clone(),
             opened: Instant::now(),
             state: Mutex::new(State {
                 machine: HttpSession::new(session, name, replay),
@@ -134,6 +136,11 @@ impl OpenSession {
     /// What is served to the client.
     pub(crate) fn served(&self) -> &Arc<Served> {
         &self.served
+    }
+
+    /// On whose behalf the session was opened.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
     }
 
     /// How the session's revision behaves.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use proto::Principal;
 use proto::downstream::http::Use;
 
 use super::session::{Kept, OpenSession};
@@ -83,9 +84,11 @@ impl Sessions {
         &self.kept
     }
 
-    /// The open session with this id, which is used by that.
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<OpenSession>> {
-        self.lock().open.touch(id).cloned()
+    /// The open session of a principal with this id, which is used by that.
+    pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<OpenSession>> {
+        let mut state = self.lock();
+        state.open.get_mut(id).filter(|session| session.principal() == principal)?;
+        state.open.touch(id).cloned()
     }
 
     /// Puts a new session in. It ends when nobody has used it for longer than `idle`, or when others need its room.

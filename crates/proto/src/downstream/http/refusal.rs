@@ -20,6 +20,8 @@ pub struct Refusal {
     allow: Option<&'static str>,
     /// The client may send the same request again in a moment.
     retry: bool,
+    /// The value of the `WWW-Authenticate` header.
+    challenge: Option<HeaderValue>,
 }
 
 impl Refusal {
@@ -58,7 +60,7 @@ impl Refusal {
     pub fn of(id: &Id, rejection: &Rejection) -> Refusal {
         let rules = Revision::LATEST_MODERN.rules();
         let status = StatusCode::from_u16(rejection.render(rules).status).unwrap_or(StatusCode::BAD_REQUEST);
-        Refusal { status, body: output::refuse(id, rejection, rules), allow: None, retry: false }
+        Refusal { status, ..Refusal::with_body(output::refuse(id, rejection, rules)) }
     }
 
     /// Refuses a body that holds no message that can be taken.
@@ -68,7 +70,7 @@ impl Refusal {
 
     /// Refuses a message by this body, in the form of its session's revision.
     pub(super) fn with_body(body: Bytes) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, body, allow: None, retry: false }
+        Refusal { status: StatusCode::BAD_REQUEST, body, allow: None, retry: false, challenge: None }
     }
 
     /// Sets the status.
@@ -77,9 +79,15 @@ impl Refusal {
         Refusal { status, ..self }
     }
 
+    /// Sets the value of the `WWW-Authenticate` header.
+    #[must_use]
+    pub fn challenge(self, value: HeaderValue) -> Refusal {
+        Refusal { challenge: Some(value), ..self }
+    }
+
     fn without_id(status: StatusCode, rejection: &Rejection) -> Refusal {
         let error = rejection.render(Revision::LATEST_MODERN.rules()).error;
-        Refusal { status, body: wire::error(ErrorId::Absent, &error), allow: None, retry: false }
+        Refusal { status, ..Refusal::with_body(wire::error(ErrorId::Absent, &error)) }
     }
 
     /// The JSON-RPC error.
@@ -95,6 +103,9 @@ impl Refusal {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(allow) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         if self.retry {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
