@@ -404,7 +404,7 @@ async function everything(peer, { revision }, check, slug) {
   await check('hears of changed lists', async () => {
     for (const [i, tool] of ['test_trigger_tool_change', 'test_trigger_prompt_change'].entries()) {
       const before = peer.seen(LISTS_CHANGED[i]).length;
-      assert.equal(text(await peer.call(tool)), 'announced');
+      assert.equal(text(await peer.call(tool)), 'changed');
       await until(LISTS_CHANGED[i], () => peer.seen(LISTS_CHANGED[i]).length > before);
     }
   });

@@ -130,10 +130,11 @@ async fn mrtr_05_a_key_is_replaced_while_what_it_sealed_is_under_way() {
         assert!(takes(&mut client, &before).await, "{wire:?}: the old one still opens");
         // A file that is wrong changes nothing, and neither does one that is gone.
         keys.write("rubbish\n");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refused = "the changed key file is not used";
+        client.program.as_mut().unwrap().line(refused).await;
         assert!(takes(&mut client, &before).await, "{wire:?}: a wrong file");
         signal(&client, "HUP").await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        client.program.as_mut().unwrap().line(refused).await;
         assert!(takes(&mut client, &before).await, "{wire:?}: a wrong file, at SIGHUP");
         keys.write(&new);
         let refused = async {

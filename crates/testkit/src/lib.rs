@@ -22,7 +22,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -39,15 +39,42 @@ pub struct Program {
     pub child: Child,
     /// Where it serves HTTP.
     pub url: Option<String>,
+    /// What it said on stderr, line by line, as far as no test took it.
+    said: mpsc::UnboundedReceiver<String>,
     heard: Heard,
     /// What its port stands for, while it has it.
     _place: Option<coverage::Place>,
 }
 
 impl Program {
-    fn new(child: Child, url: Option<String>, place: Option<coverage::Place>) -> Program {
+    fn new(
+        child: Child,
+        url: Option<String>,
+        mut lines: tokio::io::Lines<BufReader<ChildStderr>>,
+        place: Option<coverage::Place>,
+    ) -> Program {
         let heard = Heard::from(&child);
-        Program { child, url, heard, _place: place }
+        let (says, said) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                let _ = says.send(line);
+            }
+        });
+        Program { child, url, said, heard, _place: place }
+    }
+
+    /// Waits for the next line on stderr that has a text in it.
+    pub async fn line(&mut self, text: &str) -> String {
+        let waiting = async {
+            while let Some(line) = self.said.recv().await {
+                if line.contains(text) {
+                    return line;
+                }
+            }
+            panic!("the program ended without saying {text:?}");
+        };
+        let line = tokio::time::timeout(PATIENCE, waiting).await;
+        line.unwrap_or_else(|_| panic!("the program does not say {text:?}"))
     }
 
     /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
@@ -70,8 +97,7 @@ impl Program {
         });
         let url = url.await.expect("it serves in time");
         let place = coverage::serves(&url, coverage::between(command));
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Program::new(child, Some(url), Some(place))
+        Program::new(child, Some(url), lines, Some(place))
     }
 }
 
@@ -155,11 +181,10 @@ impl Client {
         let mut child = started(&mut command);
         let (sender, arrivals) = mpsc::unbounded_channel();
         let stdout = child.stdout.take().expect("stdout is piped");
-        let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
-        tokio::spawn(async move { while let Ok(Some(_)) = stderr.next_line().await {} });
+        let stderr = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
         tokio::spawn(link::lines(stdout, sender.clone()));
         let stdin = child.stdin.take().expect("stdin is piped");
-        let program = Some(Program::new(child, None, None));
+        let program = Some(Program::new(child, None, stderr, None));
         Client::new(Link::Stdio(Some(Box::new(stdin))), program, observer, sender, arrivals)
     }
 

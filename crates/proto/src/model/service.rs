@@ -24,7 +24,7 @@ pub trait Service: Send + Sync + 'static {
     /// Starts to watch for changes. What cannot be watched is left out of the filter that comes back.
     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>>;
 
-    /// The answers to an [`InputRequired`] of this request will not come: its client cancelled, or is gone. What waits
+    /// The answers to an [`InputRequired`](crate::InputRequired) of this request will not come: its client cancelled, or is gone. What waits
     /// for them may stop waiting.
     fn abandon(&self, request: Request);
 
