@@ -228,7 +228,7 @@ pub use server::{
 pub use skills::Skills;
 pub use spec::{Era, Method, Question, Revision, Revisions};
 #[cfg(feature = "http")]
-pub use transport::http::{Options as HttpOptions, Replay};
+pub use transport::http::{Anonymous, Authenticate, Challenge, Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! How many sessions there are, how long, and what is kept for their clients.
 
+mod principals;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -42,6 +42,11 @@ impl Principal {
         Principal(ByteString::from_static("anonymous"))
     }
 
+    /// Names somebody who was authenticated, by a name that nobody else has here.
+    pub fn named(name: &str) -> Principal {
+        Principal(format!("named:{name}").into())
+    }
+
     /// Returns a text that differs for every principal.
     pub fn as_str(&self) -> &str {
         &self.0

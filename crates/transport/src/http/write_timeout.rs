@@ -1,4 +1,4 @@
-//! A connection that is written to as long as its client reads.
+//! A connection that fails when its client reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Fails once nothing could be written for too long.
-pub(crate) struct Patient<S> {
+/// A stream whose writes fail once nothing could be written for a while.
+pub(crate) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    limit: Duration,
     until: Pin<Box<Sleep>>,
     waiting: bool,
 }
 
-impl<S> Patient<S> {
-    pub(crate) fn new(stream: S, patience: Duration) -> Patient<S> {
-        Patient { stream, patience, until: Box::pin(sleep(Duration::ZERO)), waiting: false }
+impl<S> WriteTimeout<S> {
+    pub(crate) fn new(stream: S, limit: Duration) -> WriteTimeout<S> {
+        WriteTimeout { stream, limit, until: Box::pin(sleep(Duration::ZERO)), waiting: false }
     }
 
     fn written<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -27,20 +27,18 @@ impl<S> Patient<S> {
             return written;
         }
         if !std::mem::replace(&mut self.waiting, true) {
-            self.until.as_mut().reset(Instant::now() + self.patience);
+            self.until.as_mut().reset(Instant::now() + self.limit);
         }
         if self.until.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        let patience = self.patience.as_secs();
-        tracing::warn!(
-            "a connection is closed: its client read nothing for {patience} s of what waited for it"
-        );
+        let limit = self.limit.as_secs();
+        tracing::warn!("a connection is closed: its client read nothing for {limit} s of what waited for it");
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -50,7 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.written(cx, written)

@@ -1,4 +1,4 @@
-//! The response to a POST: one JSON object, or an event stream.
+//! HTTP responses: one JSON object, an event stream, or a refusal.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,8 +9,10 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 
-use super::door::Accept;
-use super::json;
+use proto::downstream::http::{Accept, Refusal};
+use proto::wire::Id;
+
+use crate::crowd::Full;
 use crate::sse;
 
 /// A message of a call.
@@ -25,20 +27,20 @@ pub(crate) enum Frame {
 /// The messages of a call.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Frame> + Send>>;
 
-/// InputResponses with one JSON object where the call has nothing else to say, and with an event stream where it has,
+/// Answers with one JSON object where the call has nothing else to say, and with an event stream where it has,
 /// or where it takes longer than a quiet connection should. Dropping the response drops the frames.
 pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Duration) -> Response<Body> {
-    if !accept.stream {
+    if !accept.stream() {
         // The client takes one object only: what goes before the answer is not for it.
         while let Some(frame) = frames.next().await {
             if let Frame::Last(status, bytes) = frame {
                 return json(status, bytes);
             }
         }
-        return gone();
+        return accepted();
     }
     match tokio::time::timeout(keep_alive, frames.next()).await {
-        Ok(None) => gone(),
+        Ok(None) => accepted(),
         // A status that is not 200 goes before any stream, in whatever form.
         Ok(Some(Frame::Last(status, bytes))) if accept.object() || status != StatusCode::OK => {
             json(status, bytes)
@@ -48,7 +50,7 @@ pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Dura
     }
 }
 
-/// InputResponses with one message that is there already, in the form that the client takes.
+/// Answers with one message that is there already, in the form that the client takes.
 pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Response<Body> {
     match accept.object() {
         true => json(StatusCode::OK, bytes),
@@ -56,8 +58,31 @@ pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Respons
     }
 }
 
-/// The call was given up without an answer.
-pub(crate) fn gone() -> Response<Body> {
+/// A JSON body.
+pub(crate) fn json(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The response to a request that is refused.
+pub(crate) fn refused(refusal: Refusal) -> Response<Body> {
+    refusal.response().map(Body::from)
+}
+
+/// Refuses an HTTP request because a limit is reached.
+pub(crate) fn full(full: &Full) -> Refusal {
+    Refusal::limit(full.own(), &full.to_string())
+}
+
+/// Refuses a JSON-RPC request because a limit is reached.
+pub(crate) fn full_for(id: &Id, full: &Full) -> Refusal {
+    Refusal::limit_for(id, full.own(), &full.to_string())
+}
+
+/// Nothing is answered: the message asks for nothing, or the call was given up.
+pub(crate) fn accepted() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response

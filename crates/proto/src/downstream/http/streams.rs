@@ -1,50 +1,27 @@
-//! The streams of a session: what goes out on which, and what is kept for a client that comes back.
+//! The event streams of a session: which message goes on which stream, and what is kept for a client that comes back.
 //!
-//! A stream outlives its connections. Its messages lie in one buffer from which a connection reads, and from which
-//! a later one goes on behind the last event that the client names.
+//! A stream stays when its connection ends. Its messages lie in one buffer from which a connection reads, and a later
+//! connection goes on behind the last event that its client names.
 //!
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery>
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::CallKey;
-use tokio::sync::Notify;
 
-use crate::BACKLOG;
+use crate::downstream::http::event_id::{EventId, StreamId};
+use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
+use crate::rpc::wire::CallKey;
 
-/// How many streams of its own a session keeps for a client that is away.
+/// How many streams that concern no call a session keeps for a client that is away: browsers open a few, and each is
+/// replaced by a new one when it breaks off.
 const AWAY: usize = 8;
-/// How many bytes wait on one stream for a reader that is behind before who makes them waits too. One message waits
-/// whatever its length.
-const BEHIND: usize = 4 << 20;
-
-/// The bytes that all sessions of an endpoint keep.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    bytes: AtomicUsize,
-    most: usize,
-}
-
-impl Kept {
-    pub(crate) fn new(most: usize) -> Arc<Kept> {
-        Arc::new(Kept { bytes: AtomicUsize::new(0), most })
-    }
-
-    /// Whether it is more than there may be.
-    pub(crate) fn is_over(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) > self.most
-    }
-
-    /// Whether enough was forgotten once it was too much: somewhat more than needed, so that not every message has all
-    /// sessions looked through.
-    pub(crate) fn is_enough(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) <= self.most / 8 * 7
-    }
-}
+/// How many messages wait on one stream for a reader that is behind before the call that sends them waits too.
+const WAITING: usize = 256;
+/// How many bytes wait on one stream for a reader that is behind before the call that sends them waits too. One message
+/// waits whatever its length.
+const WAITING_BYTES: usize = 4 << 20;
 
 /// How much a session keeps for a client that comes back.
 #[derive(Clone, Copy, Debug)]
@@ -62,44 +39,9 @@ impl Default for Replay {
     }
 }
 
-/// Names a stream within its session.
-pub(crate) type StreamId = u64;
-
-/// Names an event: its session, its stream, whether that is one of the session's own, and the event's number in it.
-/// Number 0 is the empty event that a stream may open with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct EventId {
-    /// What tells the events of one session from those of another: a client that has a new session may still come
-    /// back with an id of the old one.
-    session: u32,
-    pub(crate) stream: StreamId,
-    own: bool,
-    pub(crate) number: u64,
-}
-
-impl EventId {
-    /// As it is sent.
-    pub(crate) fn text(self) -> String {
-        format!("{:x}-{}{}-{}", self.session, if self.own { 's' } else { 'c' }, self.stream, self.number)
-    }
-
-    /// Reads what a client sent.
-    pub(crate) fn read(text: &str) -> Option<EventId> {
-        let (session, rest) = text.split_once('-')?;
-        let own = match rest.as_bytes().first()? {
-            b's' => true,
-            b'c' => false,
-            _ => return None,
-        };
-        let (stream, number) = rest[1..].split_once('-')?;
-        let session = u32::from_str_radix(session, 16).ok()?;
-        Some(EventId { session, stream: stream.parse().ok()?, own, number: number.parse().ok()? })
-    }
-}
-
 /// The streams of one session.
 #[derive(Debug)]
-pub(crate) struct Streams {
+pub(super) struct Streams {
     /// What its event ids begin with.
     session: u32,
     streams: BTreeMap<StreamId, Stream>,
@@ -111,14 +53,10 @@ pub(crate) struct Streams {
     replay: Replay,
     messages: usize,
     bytes: usize,
-    /// How much of it all sessions keep.
-    kept: Arc<Kept>,
-}
-
-impl Drop for Streams {
-    fn drop(&mut self) {
-        self.close();
-    }
+    /// The bytes of what waits.
+    waiting_bytes: usize,
+    /// The streams whose readers and senders have something new to look at.
+    changed: BTreeSet<StreamId>,
 }
 
 #[derive(Debug)]
@@ -143,7 +81,6 @@ struct Stream {
     next_reader: u64,
     /// The connection is to be closed, and the client to come back after this time.
     release: Option<Duration>,
-    changed: Arc<Notify>,
 }
 
 impl Stream {
@@ -160,62 +97,9 @@ impl Stream {
     }
 }
 
-/// A place on a stream, from which a connection reads.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) stream: StreamId,
-    reader: u64,
-    /// Wakes when there is something to read, or no more.
-    pub(crate) changed: Arc<Notify>,
-}
-
-/// What a connection does next.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// Send this event.
-    Event(EventId, Bytes),
-    /// Wait until something changed.
-    Wait,
-    /// Close, and let the client come back after this time.
-    Release(Duration),
-    /// Close: the stream is complete, or another connection reads it.
-    End,
-}
-
-/// How a stream can be answered.
-#[derive(Debug)]
-pub(crate) enum Form {
-    /// By one message, or by none at all.
-    Whole(Option<Bytes>),
-    /// By an event stream only.
-    Several,
-    /// Nothing is known yet.
-    Open,
-}
-
-/// Whether there was room for a message.
-#[derive(Debug)]
-pub(crate) enum Room {
-    /// It is on its way, or nobody will ever read it.
-    Taken,
-    /// The reader is behind; this wakes when that may have changed.
-    Full(Arc<Notify>),
-}
-
-/// Why a stream cannot be gone on with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lost {
-    /// No event of this session has that id.
-    Unknown,
-    /// What followed is no longer kept.
-    Forgotten,
-    /// As many streams of the session's own are read as may be.
-    Full,
-}
-
 impl Streams {
     /// `session` is in all ids of events, and in those of no other session.
-    pub(crate) fn new(session: u32, replay: Replay, kept: Arc<Kept>) -> Streams {
+    pub(super) fn new(session: u32, replay: Replay) -> Streams {
         Streams {
             session,
             streams: BTreeMap::new(),
@@ -225,14 +109,14 @@ impl Streams {
             replay,
             messages: 0,
             bytes: 0,
-            kept,
+            waiting_bytes: 0,
+            changed: BTreeSet::new(),
         }
     }
 
     fn open(&mut self, own: bool, plain: bool, open: usize) -> Place {
         let id = self.next;
         self.next += 1;
-        let changed = Arc::new(Notify::new());
         let stream = Stream {
             own,
             plain,
@@ -245,26 +129,25 @@ impl Streams {
             reader: Some(0),
             next_reader: 1,
             release: None,
-            changed: Arc::clone(&changed),
         };
         self.streams.insert(id, stream);
-        Place { stream: id, reader: 0, changed }
+        Place { stream: id, reader: 0 }
     }
 
     /// A stream for calls that came in one POST. `plain`: the client takes one JSON object only.
-    pub(crate) fn of_calls(&mut self, keys: &[CallKey], plain: bool) -> Place {
+    pub(super) fn of_calls(&mut self, keys: &[CallKey], plain: bool) -> Place {
         let place = self.open(false, plain, keys.len());
         self.calls.extend(keys.iter().map(|key| (*key, place.stream)));
         place
     }
 
     /// Whether the messages of a call have a stream already, be it one that is gone.
-    pub(crate) fn has(&self, key: CallKey) -> bool {
+    pub(super) fn has(&self, key: CallKey) -> bool {
         self.calls.contains_key(&key)
     }
 
     /// A stream of the session's own.
-    pub(crate) fn of_session(&mut self) -> Place {
+    pub(super) fn of_session(&mut self) -> Place {
         let away = self.streams.iter().filter(|(_, s)| s.own && s.reader.is_none()).map(|(id, _)| *id);
         let away: Vec<_> = away.collect();
         for id in away.iter().take(away.len().saturating_sub(AWAY)) {
@@ -275,7 +158,7 @@ impl Streams {
 
     /// The place behind an event that a client saw last. A connection that still reads there ends. No more than
     /// `most` streams of the session's own are read then.
-    pub(crate) fn resume(&mut self, seen: EventId, most: usize) -> Result<Place, Lost> {
+    pub(super) fn resume(&mut self, seen: EventId, most: usize) -> Result<Place, Lost> {
         if seen.session != self.session || seen.stream >= self.next {
             return Err(Lost::Unknown);
         }
@@ -300,7 +183,6 @@ impl Streams {
             stream.first += 1;
             self.messages -= 1;
             self.bytes -= freed;
-            self.kept.bytes.fetch_sub(freed, Ordering::Relaxed);
         }
         stream.sent = stream.first - 1;
         stream.unsent = stream.events.iter().map(Bytes::len).sum();
@@ -309,12 +191,12 @@ impl Streams {
         let reader = stream.next_reader;
         stream.next_reader += 1;
         stream.reader = Some(reader);
-        stream.changed.notify_waiters();
-        Ok(Place { stream: seen.stream, reader, changed: Arc::clone(&stream.changed) })
+        self.changed.insert(seen.stream);
+        Ok(Place { stream: seen.stream, reader })
     }
 
     /// What the connection at a place does next.
-    pub(crate) fn next(&mut self, place: &Place) -> Next {
+    pub(super) fn next(&mut self, place: &Place) -> Next {
         let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
         if stream.reader != Some(place.reader) {
             return Next::End;
@@ -323,7 +205,7 @@ impl Streams {
             && stream.pending() == 0
             && let Some(message) = self.waiting.pop_front()
         {
-            self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
+            self.waiting_bytes -= message.len();
             self.keep(place.stream, message);
         }
         let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
@@ -331,13 +213,13 @@ impl Streams {
             stream.sent += 1;
             stream.named = true;
             let message = stream.events[usize::try_from(stream.sent - stream.first).unwrap_or(0)].clone();
-            let behind = stream.unsent >= BEHIND;
+            let behind = stream.unsent >= WAITING_BYTES;
             stream.unsent -= message.len();
             let id =
                 EventId { session: self.session, stream: place.stream, own: stream.own, number: stream.sent };
             // Who waits for room gets some well before the reader has nothing to do.
-            if stream.pending() == BACKLOG / 2 || behind && stream.unsent < BEHIND {
-                stream.changed.notify_waiters();
+            if stream.pending() == WAITING / 2 || behind && stream.unsent < WAITING_BYTES {
+                self.changed.insert(place.stream);
             }
             return Next::Event(id, message);
         }
@@ -351,88 +233,88 @@ impl Streams {
     }
 
     /// The id of the empty event that a stream opens with.
-    pub(crate) fn opening(&mut self, place: &Place) -> Option<EventId> {
+    pub(super) fn opening(&mut self, place: &Place) -> Option<EventId> {
         let stream = self.streams.get_mut(&place.stream)?;
         stream.named = true;
         Some(EventId { session: self.session, stream: place.stream, own: stream.own, number: 0 })
     }
 
     /// How a stream that nothing was sent on yet can be answered. One that is whole is over with that.
-    pub(crate) fn form(&mut self, place: &Place) -> Form {
-        let Some(stream) = self.streams.get(&place.stream) else { return Form::Whole(None) };
+    pub(super) fn form(&mut self, place: &Place) -> Form {
+        let Some(stream) = self.streams.get(&place.stream) else { return Form::Object(None) };
         match (stream.is_finished(), stream.events.len()) {
             (true, 0 | 1) => {
                 let message = stream.events.front().cloned();
                 self.remove(place.stream);
-                Form::Whole(message)
+                Form::Object(message)
             }
             (false, 0) if stream.release.is_none() => Form::Open,
             _ if stream.plain => Form::Open,
-            _ => Form::Several,
+            _ => Form::Stream,
         }
     }
 
     /// The connection at a place is closed. A client that was told no id cannot come back for the stream.
-    pub(crate) fn leave(&mut self, place: &Place) {
+    pub(super) fn leave(&mut self, place: &Place) {
         let Some(stream) = self.streams.get_mut(&place.stream) else { return };
         if stream.reader != Some(place.reader) {
             return;
         }
         stream.reader = None;
-        stream.changed.notify_waiters();
+        self.changed.insert(place.stream);
         let over = stream.is_finished() && stream.events.is_empty();
         if stream.named && !over { self.trim() } else { self.remove(place.stream) }
     }
 
     /// A message of a call, which goes on the call's stream.
-    pub(crate) fn send(&mut self, key: CallKey, message: &Bytes) -> Room {
+    pub(super) fn send(&mut self, key: CallKey, message: &Bytes) -> Room {
         let Some(id) = self.calls.get(&key).copied() else { return Room::Taken };
         let Some(stream) = self.streams.get(&id) else { return Room::Taken };
         if stream.plain {
             self.forget_events(id);
-        } else if stream.reader.is_some() && (stream.pending() >= BACKLOG || stream.unsent >= BEHIND) {
-            return Room::Full(Arc::clone(&stream.changed));
+        } else if stream.reader.is_some() && (stream.pending() >= WAITING || stream.unsent >= WAITING_BYTES) {
+            return Room::Full(id);
         }
         self.keep(id, message.clone());
         Room::Taken
     }
 
     /// Lets go of the connection of a call's stream that does not read on; the client may come back.
-    pub(crate) fn give_up(&mut self, key: CallKey) {
-        let Some(stream) = self.calls.get(&key).and_then(|id| self.streams.get_mut(id)) else { return };
+    pub(super) fn give_up(&mut self, key: CallKey) {
+        let Some(id) = self.calls.get(&key).copied() else { return };
+        let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.reader = None;
-        stream.changed.notify_waiters();
+        self.changed.insert(id);
         self.trim();
     }
 
     /// A message that concerns no call: it goes on one stream of the session's own, the newest that is read, or
     /// waits for one.
-    pub(crate) fn push(&mut self, message: &Bytes) {
+    pub(super) fn push(&mut self, message: &Bytes) {
         let open = self.streams.iter().rev().find(|(_, stream)| stream.own && stream.reader.is_some());
         match open.map(|(id, stream)| (*id, stream.pending())) {
-            Some((id, pending)) if pending < BACKLOG && self.waiting.is_empty() => {
+            Some((id, pending)) if pending < WAITING && self.waiting.is_empty() => {
                 self.keep(id, message.clone());
             }
             _ => {
-                if self.waiting.len() == BACKLOG {
-                    let lost = self.waiting.pop_front().map_or(0, |message| message.len());
-                    self.kept.bytes.fetch_sub(lost, Ordering::Relaxed);
+                if self.waiting.len() == WAITING {
+                    self.waiting_bytes -= self.waiting.pop_front().map_or(0, |message| message.len());
                 }
-                self.kept.bytes.fetch_add(message.len(), Ordering::Relaxed);
+                self.waiting_bytes += message.len();
                 self.waiting.push_back(message.clone());
             }
         }
     }
 
     /// A call has nothing more to say.
-    pub(crate) fn finish(&mut self, key: CallKey) {
+    pub(super) fn finish(&mut self, key: CallKey) {
         let Some(id) = self.calls.remove(&key) else { return };
-        if self.calls.is_empty() && self.calls.capacity() > BACKLOG {
+        if self.calls.is_empty() && self.calls.capacity() > WAITING {
             self.calls.shrink_to_fit();
         }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.open -= 1;
-        stream.changed.notify_waiters();
+        self.changed.insert(id);
         // Its client saw everything, or nothing is left that it could come back for.
         if stream.is_finished() && stream.reader.is_none() && stream.events.is_empty() {
             self.remove(id);
@@ -440,70 +322,82 @@ impl Streams {
     }
 
     /// The connection that carries a call may be closed.
-    pub(crate) fn release(&mut self, key: CallKey, after: Duration) {
-        let Some(stream) = self.calls.get(&key).and_then(|id| self.streams.get_mut(id)) else { return };
+    pub(super) fn release(&mut self, key: CallKey, after: Duration) {
+        let Some(id) = self.calls.get(&key).copied() else { return };
+        let Some(stream) = self.streams.get_mut(&id) else { return };
         if !stream.plain && stream.reader.is_some() {
             stream.release = Some(after);
-            stream.changed.notify_waiters();
+            self.changed.insert(id);
         }
     }
 
     /// Whether any connection reads.
-    pub(crate) fn is_read(&self) -> bool {
+    pub(super) fn is_read(&self) -> bool {
         self.streams.values().any(|stream| stream.reader.is_some())
     }
 
     /// How many connections read what concerns no call.
-    pub(crate) fn own(&self) -> usize {
+    pub(super) fn own(&self) -> usize {
         self.streams.values().filter(|stream| stream.own && stream.reader.is_some()).count()
     }
 
+    /// How many bytes are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.bytes + self.waiting_bytes
+    }
+
+    /// The streams whose readers and senders have something new to look at since this was asked last.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<StreamId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether a stream is there.
+    pub(super) fn holds(&self, id: StreamId) -> bool {
+        self.streams.contains_key(&id)
+    }
+
     /// Ends all streams.
-    pub(crate) fn close(&mut self) {
-        for stream in std::mem::take(&mut self.streams).into_values() {
-            stream.changed.notify_waiters();
-        }
+    pub(super) fn close(&mut self) {
+        self.changed.extend(std::mem::take(&mut self.streams).into_keys());
         self.calls.clear();
         self.forget_waiting();
-        self.kept.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         (self.messages, self.bytes) = (0, 0);
     }
 
     /// Forgets all that is kept in case its client comes back.
-    pub(crate) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.forget_waiting();
         self.trim_to(0);
     }
 
     /// Lets go of all connections: what they do not read is forgotten, too.
-    pub(crate) fn let_go(&mut self) {
-        for stream in self.streams.values_mut().filter(|stream| stream.unsent > 0) {
+    pub(super) fn let_go(&mut self) {
+        for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.unsent > 0) {
             stream.reader = None;
-            stream.changed.notify_waiters();
+            self.changed.insert(*id);
         }
         self.forget();
     }
 
     fn forget_waiting(&mut self) {
-        let waited: usize = std::mem::take(&mut self.waiting).iter().map(Bytes::len).sum();
-        self.kept.bytes.fetch_sub(waited, Ordering::Relaxed);
+        self.waiting = VecDeque::new();
+        self.waiting_bytes = 0;
     }
 
     fn keep(&mut self, id: StreamId, message: Bytes) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         self.messages += 1;
         self.bytes += message.len();
-        self.kept.bytes.fetch_add(message.len(), Ordering::Relaxed);
         stream.unsent += message.len();
         stream.events.push_back(message);
-        stream.changed.notify_waiters();
+        self.changed.insert(id);
         self.trim();
     }
 
     fn remove(&mut self, id: StreamId) {
         self.forget_events(id);
-        if let Some(stream) = self.streams.remove(&id) {
-            stream.changed.notify_waiters();
+        if self.streams.remove(&id).is_some() {
+            self.changed.insert(id);
         }
     }
 
@@ -521,7 +415,6 @@ impl Streams {
         }
         self.messages -= 1;
         self.bytes -= message.len();
-        self.kept.bytes.fetch_sub(message.len(), Ordering::Relaxed);
         true
     }
 
@@ -536,7 +429,7 @@ impl Streams {
         }
     }
 
-    /// The same to a number of bytes.
+    /// Forgets in the same order until so many bytes are left.
     fn trim_to(&mut self, bytes: usize) {
         while self.bytes > bytes && self.forget_least() {}
     }

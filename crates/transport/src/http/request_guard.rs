@@ -1,4 +1,4 @@
-//! What is checked before a request is read: where it comes from, and in which forms it talks.
+//! The checks that every request meets first: which host it names, which page sends it, which headers stand twice.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +8,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
+use proto::downstream::http::Refusal;
 use spec::header as name;
 use url::Url;
 
-use super::{Options, Refusal};
+use super::options::Options;
+use super::response::refused;
 
 /// How much is shown of what was sent.
 const SHOWN: usize = 100;
@@ -25,71 +27,38 @@ const ONCE: [HeaderName; 4] = [
     header::AUTHORIZATION,
 ];
 
-/// The forms of answer that a client takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Accept {
-    pub(crate) json: bool,
-    pub(crate) stream: bool,
-    /// It takes both and wants a stream: it weighs it more, or names it first.
-    pub(crate) rather_stream: bool,
-}
-
-impl Accept {
-    /// Whether what consists of one message is answered by one JSON object.
-    pub(crate) fn object(self) -> bool {
-        self.json && !self.rather_stream
-    }
-}
-
-/// What is let in, and when it was last said in the log that something was not.
-pub(crate) struct Door {
+/// Which hosts and origins are let in, and when the last refusal was logged.
+pub(crate) struct RequestGuard {
     options: Options,
     logged: Mutex<Option<Instant>>,
 }
 
-impl Door {
-    pub(crate) fn new(options: Options) -> Arc<Door> {
-        Arc::new(Door { options, logged: Mutex::new(None) })
+impl RequestGuard {
+    pub(crate) fn new(options: Options) -> Arc<RequestGuard> {
+        Arc::new(RequestGuard { options, logged: Mutex::new(None) })
     }
 
     fn log(&self, refusal: &Refusal) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|at| at.elapsed() >= LOGGED) {
             *logged = Some(Instant::now());
-            tracing::warn!("a request was refused at the door: {}", String::from_utf8_lossy(&refusal.body));
+            tracing::warn!("a request was refused: {}", String::from_utf8_lossy(refusal.body()));
         }
     }
 }
 
-/// Lets in what may come in.
-pub(crate) async fn stand(
-    State(door): State<Arc<Door>>,
+/// Refuses requests that [`check`] refuses.
+pub(crate) async fn guard_requests(
+    State(guard): State<Arc<RequestGuard>>,
     request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
-    match check(request.uri(), request.headers(), &door.options) {
+    match check(request.uri(), request.headers(), &guard.options) {
         Err(refusal) => {
-            door.log(&refusal);
-            refusal.response()
+            guard.log(&refusal);
+            refused(refusal)
         }
         Ok(()) => next.run(request).await,
-    }
-}
-
-impl Options {
-    /// As they hold for an endpoint that listens on an address: it is served under that, and where it is all of them,
-    /// under any.
-    #[must_use]
-    pub fn listening_on(mut self, address: IpAddr) -> Options {
-        if address.is_unspecified() {
-            self.addresses = true;
-        } else if let Some(hosts) = &mut self.hosts {
-            hosts.push(match address {
-                IpAddr::V4(address) => address.to_string(),
-                IpAddr::V6(address) => format!("[{address}]"),
-            });
-        }
-        self
     }
 }
 
@@ -101,22 +70,22 @@ pub(crate) fn check(uri: &Uri, headers: &HeaderMap, options: &Options) -> Result
     if !serves(host, options) {
         let lets = flag("--allow-host", "HttpOptions::hosts", self::host(without_port(host)).ok());
         let why = format!("this endpoint is not served under the Host {}{lets}", shown(host.as_bytes()));
-        return Err(Refusal::plain(StatusCode::FORBIDDEN, &why));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, &why));
     }
     if let Some(sent) =
-        one(headers, &header::ORIGIN).map_err(|why| Refusal::plain(StatusCode::FORBIDDEN, &why))?
+        one(headers, &header::ORIGIN).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, &why))?
         && !sent.to_str().is_ok_and(|origin| admitted(origin, host, options))
     {
         let named = sent.to_str().ok().and_then(|sent| origin(sent).ok().filter(|origin| origin == sent));
         let lets = flag("--allow-origin", "HttpOptions::origins", named);
         let why = format!("pages of the Origin {} may not call this endpoint{lets}", shown(sent.as_bytes()));
-        return Err(Refusal::plain(StatusCode::FORBIDDEN, &why));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, &why));
     }
     // Of a request outside of a session the headers that mirror its body say what is wrong with two of them.
     let version = HeaderName::from_static(name::PROTOCOL_VERSION);
     let of_session = headers.contains_key(name::SESSION_ID).then_some(&version);
     for once in ONCE.iter().chain(of_session) {
-        one(headers, once).map_err(|why| Refusal::plain(StatusCode::BAD_REQUEST, &why))?;
+        one(headers, once).map_err(|why| Refusal::new(StatusCode::BAD_REQUEST, &why))?;
     }
     Ok(())
 }
@@ -133,7 +102,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a Heade
 
 /// The host that a request names, in one way.
 fn host_of<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<&'a str, Refusal> {
-    let wrong = |why: &str| Refusal::plain(StatusCode::BAD_REQUEST, why);
+    let wrong = |why: &str| Refusal::new(StatusCode::BAD_REQUEST, why);
     let host = one(headers, &header::HOST).map_err(|why| wrong(&why))?;
     let host = host.ok_or_else(|| wrong("a request must have a Host header"))?;
     let host = host.to_str().map_err(|_| wrong("the Host header is no host"))?;
@@ -265,63 +234,4 @@ fn without_port(host: &str) -> &str {
         Some(at) if host[at + 1..].bytes().all(|b| b.is_ascii_digit()) => &host[..at],
         _ => host,
     }
-}
-
-/// Which forms of answer the client takes.
-pub(crate) fn accept(headers: &HeaderMap) -> Result<Accept, Refusal> {
-    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
-    if values.peek().is_none() {
-        return Ok(Accept { json: true, stream: true, rather_stream: false });
-    }
-    // The weight of each form, as far as it was named.
-    let (mut json, mut stream) = (0.0, 0.0);
-    let mut rather_stream = false;
-    for value in values.flat_map(|v| v.to_str().unwrap_or_default().split(',')) {
-        let mut parts = value.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let weight = parts.find_map(weight).unwrap_or(1.0);
-        let of_stream = matches!(kind.as_str(), "text/event-stream" | "text/*");
-        if of_stream {
-            rather_stream = weight > json;
-        } else if matches!(kind.as_str(), "application/json" | "application/*") {
-            rather_stream &= weight <= stream;
-        }
-        match kind.as_str() {
-            "*/*" => {
-                json = f32::max(json, weight);
-                stream = f32::max(stream, weight);
-            }
-            "application/json" | "application/*" => json = f32::max(json, weight),
-            "text/event-stream" | "text/*" => stream = f32::max(stream, weight),
-            _ => {}
-        }
-    }
-    let (json, stream) = (json > 0.0, stream > 0.0);
-    if json || stream {
-        return Ok(Accept { json, stream, rather_stream: json && stream && rather_stream });
-    }
-    let why = "the Accept header must admit application/json, text/event-stream, or both";
-    Err(Refusal::plain(StatusCode::NOT_ACCEPTABLE, why))
-}
-
-/// The weight that a parameter of an Accept entry gives: `q=0.5`, in any way of writing it.
-fn weight(parameter: &str) -> Option<f32> {
-    let (_, weight) = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"))?;
-    weight.trim().parse().ok()
-}
-
-/// Refuses bodies that are not JSON.
-pub(crate) fn content_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let mut parts = value.split(';').map(str::trim);
-    let json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
-    let utf8 = parts
-        .filter_map(|parameter| parameter.split_once('='))
-        .filter(|(name, _)| name.eq_ignore_ascii_case("charset"))
-        .all(|(_, charset)| charset.trim_matches('"').eq_ignore_ascii_case("utf-8"));
-    if json && utf8 {
-        return Ok(());
-    }
-    let why = "the Content-Type must be application/json, in UTF-8";
-    Err(Refusal::plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
 }
