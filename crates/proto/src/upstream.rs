@@ -4,6 +4,8 @@ mod calls;
 mod edge;
 mod output;
 mod session;
+#[cfg(test)]
+mod tests;
 
 pub use calls::Calls;
 pub use edge::Edge;

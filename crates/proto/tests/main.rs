@@ -308,10 +308,8 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
     edge.cancel(20, "");
     edge.call(21, &tool_call(peer(&json!({"roots": {}}))));
     let outputs = from_upstream(&mut edge, &question);
-    let [upstream::Output::Answered(21, Ok(Answer::InputRequired(interim)))] = &outputs[..] else {
-        panic!("{outputs:?}")
-    };
-    let key = interim.questions[0].0.clone();
+    let [upstream::Output::InputRequired(21, questions)] = &outputs[..] else { panic!("{outputs:?}") };
+    let key = questions[0].0.clone();
     let answers = InputResponses { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
     let sent = edge.answer(21, answers).unwrap();
     let [upstream::Output::Send(bytes)] = &sent[..] else { panic!("{sent:?}") };

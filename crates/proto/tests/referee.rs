@@ -164,7 +164,11 @@ fn answers_to_upstreams_are_valid_in_every_revision() {
         // Where a form has no choice of several values, nothing has asked for several.
         let several = question == Question::Elicit && gives_several(&made);
         for revision in question.exists().iter().filter(|r| !several || r.rules().rich_choices) {
-            let reply = project::reply(&Raw::of(&made), revision.rules());
+            let reply = project::reply(question, Raw::of(&made), revision.rules());
+            if revision.era() == Era::Modern {
+                let response = project::input_response(Raw::of(&made), revision.rules());
+                assert_eq!(response.as_str(), reply.as_str(), "{question:?}");
+            }
             let message = json!({"jsonrpc": "2.0", "id": 1, "result": reply});
             accepted(revision, Direction::ToServer, &message, Some(question.wire()), &made)?;
         }
@@ -353,7 +357,8 @@ fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
         ]);
         assert_eq!(shown["messages"], messages, "{revision}");
         let given = Raw::of(&json!({"role": "assistant", "model": "m", "content": blocks}));
-        let reply = serde_json::to_value(project::reply(&given, revision.rules())).unwrap();
+        let reply = project::reply(Question::Sample, given, revision.rules());
+        let reply = serde_json::to_value(reply).unwrap();
         assert_eq!(reply["content"], text("a\n[tool call n: {}]"), "{revision}");
     }
     let identity = object(&json!({"name": "t", "version": "1"}));

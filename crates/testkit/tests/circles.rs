@@ -231,6 +231,9 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         syn::visit::visit_path(self, path);
     }
 
+    /// Where an item can be seen from is no use of that place.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.tokens(call.tokens.clone());
         syn::visit::visit_macro(self, call);
@@ -310,7 +313,7 @@ fn a_circle_is_found_where_there_is_one() {
     };
     write("lib.rs", "mod a; mod b; mod c; pub use a::A;");
     write("a.rs", "mod below; use crate::b::B; pub struct A;");
-    write("a/below.rs", "pub fn f() { crate::c::g() }");
+    write("a/below.rs", "pub(in crate::a) fn f() { crate::c::g() }");
     write("b.rs", "#[derive(Args)] pub struct B(#[arg(value_parser = crate::a::read)] u8);");
     write("c.rs", "pub fn g() {} #[cfg(test)] mod tests { use crate::A; }");
     let found = circles(&folder.join("lib.rs"));

@@ -72,8 +72,8 @@ pub fn shown(url: &str) -> String {
 }
 
 impl TransportError {
-    /// For those who use a server but do not run it: without addresses, programs and what they last said.
-    pub(crate) fn told(&self) -> &'static str {
+    /// The error for people who use a server but do not run it: without addresses, commands and lines of standard error.
+    pub(crate) fn public_text(&self) -> &'static str {
         match self {
             TransportError::Listen { .. } => "the address cannot be listened on",
             TransportError::Start { .. } => "the server cannot be started",

@@ -301,18 +301,28 @@ pub fn answer(ask: &InputRequest, result: Raw, rules: &Rules) -> Raw {
     }
 }
 
-/// An answer to a question in the form of the upstream that asked. Which question it was is not kept from round to
-/// round; what an answer must have tells.
-pub fn reply(answer: &Raw, rules: &Rules) -> Raw {
-    let Ok(mut inner) = answer.object() else { return answer.clone() };
+/// An answer to a question, in the form of the upstream that asked it.
+pub fn reply(question: Question, answer: Raw, rules: &Rules) -> Raw {
+    let Ok(mut inner) = answer.object() else { return answer };
+    match object(&mut inner, question.answer(), rules.revision) {
+        true => inner.into(),
+        false => answer,
+    }
+}
+
+/// An entry of `inputResponses`, in the form of the upstream that it goes to. It has no tag: as in the schema's union,
+/// the members that each kind must have tell which question it answers.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponse>
+pub fn input_response(answer: Raw, rules: &Rules) -> Raw {
+    let Ok(inner) = answer.object() else { return answer };
     let answers = |question: &Question| {
         let mut fields = question.answer().fields.iter().filter(|f| f.required.contains(rules.revision));
         fields.all(|field| inner.get(field.name).is_some())
     };
-    let asked = Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q));
-    match asked.is_some_and(|question| object(&mut inner, question.answer(), rules.revision)) {
-        true => inner.into(),
-        false => answer.clone(),
+    match Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q)) {
+        Some(question) => reply(question, answer, rules),
+        None => answer,
     }
 }
 

@@ -178,7 +178,9 @@ fn put_answers(params: &mut Object, answers: &InputResponses, rules: &Rules) {
     let responses: Object = answers
         .responses
         .iter()
-        .filter_map(|(key, outcome)| Some((key.clone(), project::reply(outcome.as_ref().ok()?, rules))))
+        .filter_map(|(key, outcome)| {
+            Some((key.clone(), project::input_response(outcome.as_ref().ok()?.clone(), rules)))
+        })
         .collect();
     if !responses.is_empty() {
         params.set("inputResponses", Raw::from(responses));

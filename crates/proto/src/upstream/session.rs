@@ -13,7 +13,7 @@ use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::capability::Capabilities;
-use crate::model::input::{InputRequest, InputRequired, InputResponses};
+use crate::model::input::{InputRequest, InputResponses};
 use crate::model::level::Level;
 use crate::model::listen::Filter;
 use crate::model::rejection::Rejection;
@@ -48,11 +48,22 @@ struct Watch {
 struct Call {
     method: Method,
     peer: Arc<Peer>,
-    /// Asked of the client, not answered yet.
-    open: Vec<(ByteString, Id)>,
-    /// Came while others were open; asked in the next round.
+    /// The questions that the client was asked and has not answered. While there are some, the call is parked.
+    open: Vec<OpenQuestion>,
+    /// Questions that came while the call was parked. The client is asked them in the next round.
     queued: VecDeque<(Id, InputRequest)>,
+    /// How many questions the client was asked so far; numbers their keys.
     asked: u64,
+}
+
+/// A question of the upstream that the client has not answered.
+struct OpenQuestion {
+    /// The key under which the client answers it.
+    key: ByteString,
+    /// The id under which the upstream waits for the answer.
+    id: Id,
+    /// Its kind, which decides the form of the answer.
+    question: Question,
 }
 
 /// Keys of requests that nobody waits for start here, out of the way of calls.
@@ -168,23 +179,18 @@ impl Session {
     pub(crate) fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
         let rules = self.revision.rules();
         let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
-        let mut outputs = Vec::new();
-        let mut unanswered = Vec::new();
         let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
-        for (name, id) in std::mem::take(&mut call.open) {
-            match sent.get(&name) {
-                Some(Ok(result)) => {
-                    let result = project::reply(result, rules);
-                    outputs.push(Output::Send(response(&id, "result", &result)));
-                }
-                Some(Err(error)) => outputs.push(Output::Send(response(&id, "error", error))),
-                None => unanswered.push((name, id)),
+        let respond = |open: OpenQuestion| match sent.get(&open.key) {
+            Some(Ok(result)) => {
+                response(&open.id, "result", &project::reply(open.question, (*result).clone(), rules))
             }
-        }
-        for (name, id) in unanswered {
-            let why = Rejection::Internal(format!("the client did not answer {name:?}"));
-            outputs.push(Output::Send(refuse(&id, &why, rules)));
-        }
+            Some(Err(error)) => response(&open.id, "error", error),
+            None => {
+                let why = Rejection::Internal(format!("the client did not answer {:?}", open.key));
+                refuse(&open.id, &why, rules)
+            }
+        };
+        let mut outputs: Vec<_> = call.open.drain(..).map(respond).map(Output::Send).collect();
         outputs.extend(call.next_round(key));
         Some(outputs)
     }
@@ -366,19 +372,19 @@ impl Session {
 }
 
 impl Call {
-    /// What is to be asked next, as an interim answer of the call.
+    /// Asks the client all that is queued; `None` where nothing is.
     fn next_round(&mut self, key: CallKey) -> Option<Output> {
         if self.queued.is_empty() {
             return None;
         }
         let mut questions = Vec::new();
-        for (id, ask) in self.queued.drain(..) {
+        for (id, request) in self.queued.drain(..) {
             self.asked += 1;
             let name = ByteString::from(format!("q{}", self.asked));
-            self.open.push((name.clone(), id));
-            questions.push((name, ask));
+            self.open.push(OpenQuestion { key: name.clone(), id, question: request.question });
+            questions.push((name, request));
         }
-        Some(Output::Answered(key, Ok(Answer::InputRequired(InputRequired { questions, state: None }))))
+        Some(Output::InputRequired(key, questions))
     }
 }
 

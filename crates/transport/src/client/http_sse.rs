@@ -1,10 +1,10 @@
-//! A server of HTTP+SSE: all that it says comes on one event stream, what it is told is posted.
+//! Servers of HTTP+SSE: they send all messages on one event stream, and the client posts its messages one by one.
 //!
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -15,53 +15,70 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::body::{cause, is_events};
-use super::http::ACCEPT;
-use super::pipe::{Feed, NotOpened, Opening, find_out, not_modern, read};
-use super::post::{Ask, Http};
-use super::session::doubtful;
-use super::{Client, FIRST, Link, Settings};
+use super::connection::Connection;
+use super::http::{ACCEPT, HttpClient, HttpRequest, cause, is_events, may_be_unknown};
+use super::negotiation::{FIRST_CALL_ID, not_modern};
+use super::outbox::{self, outbox};
+use super::pipe::{self, MessageSource, OpenError, Opening, Pipe, negotiate};
+use super::settings::Settings;
 use crate::error::shown;
 use crate::line::Line;
 use crate::{BACKLOG, TransportError, sse};
 
-/// The kind of the event that names where messages are posted.
+/// The type of the event that names the URL to which messages are posted.
 const ENDPOINT: &str = "endpoint";
 
-/// Opens the event stream at a URL, and a session on it.
-pub(super) async fn connect(http: Arc<Http>, settings: Settings) -> Result<Client, TransportError> {
+/// A connection that is ready, the messages that it queues, and the way to its server.
+type Opened = (Arc<Connection>, mpsc::UnboundedReceiver<outbox::Queued>, Pipe);
+
+/// Opens the event stream at the client's URL, and a session on it.
+pub(super) async fn connect(http: Arc<HttpClient>, settings: Settings) -> Result<Opened, TransportError> {
     let limit = settings.connect;
     let connecting = open(http, settings);
     tokio::time::timeout(limit, connecting).await.map_err(|_| TransportError::Timeout(limit))?
 }
 
-async fn open(http: Arc<Http>, settings: Settings) -> Result<Client, TransportError> {
+async fn open(http: Arc<HttpClient>, settings: Settings) -> Result<Opened, TransportError> {
     let gone = CancellationToken::new();
-    // Whoever stops waiting for the server lets go of it.
+    // Where nobody waits for the connection any more, it is closed.
     let abandoned = gone.clone().drop_guard();
     let url = http.url().clone();
-    let mut events = Events::open(&http, settings.limits.message).await?;
-    let endpoint = events.endpoint(&url).await?;
-    let (out, queue) = mpsc::channel(BACKLOG);
     let failure = Failure::default();
-    events.failure = failure.clone();
+    let mut events = Events::open(&http, settings.limits.message, failure.clone()).await?;
+    let endpoint = events.endpoint(&url).await?;
+    let (messages, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(http, endpoint, queue, gone.clone(), failure));
-    // Only servers of handshake revisions have this transport.
-    let found = match find_out(&mut events, &out, &settings, Opening::Initialize).await {
-        Ok(found) => found,
-        Err(NotOpened::Failed(error)) => return Err(error),
-        Err(NotOpened::Mixed) => return Err(not_modern()),
+    // Only legacy revisions have this transport.
+    let negotiated = match negotiate(&mut events, &messages, &settings, Opening::Initialize).await {
+        Ok(negotiated) => negotiated,
+        Err(OpenError::Failed(error)) => return Err(error),
+        Err(OpenError::BothEras) => return Err(not_modern()),
     };
     abandoned.disarm();
-    let client = Client::new(found, Link::Pipe { out, keeper: None }, settings, gone.clone());
+    let (outbox, queued) = outbox();
+    let connection = Arc::new(Connection::new(negotiated, false, settings, outbox, gone.clone()));
     let ended = format!("the event stream of {} ended", shown(url.as_str()));
-    tokio::spawn(read(events, Arc::downgrade(&client.0), gone.clone(), gone, ended));
-    Ok(client)
+    tokio::spawn(pipe::read(events, Arc::downgrade(&connection), gone.clone(), gone, ended));
+    Ok((connection, queued, Pipe { messages, process: None }))
 }
 
-/// Why messages can no longer be posted, and which call was not taken.
-#[derive(Clone, Debug, Default)]
-struct Failure(Arc<Mutex<(Option<String>, Option<CallKey>)>>);
+/// Why a message could not be posted, for the one who reads the event stream.
+#[derive(Clone, Default)]
+struct Failure(Arc<Mutex<FailureState>>);
+
+#[derive(Default)]
+struct FailureState {
+    /// The end of a sentence.
+    why: Option<String>,
+    /// The call in the message, where the server did not begin with it.
+    refused_call: Option<CallKey>,
+}
+
+impl Failure {
+    fn state(&self) -> MutexGuard<'_, FailureState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The messages of an event stream.
 struct Events {
@@ -72,8 +89,8 @@ struct Events {
 }
 
 impl Events {
-    async fn open(http: &Http, limit: usize) -> Result<Events, TransportError> {
-        let response = http.send(Ask::stream(HeaderMap::new())).await?;
+    async fn open(http: &HttpClient, limit: usize, failure: Failure) -> Result<Events, TransportError> {
+        let response = http.send(HttpRequest::event_stream(HeaderMap::new())).await?;
         if response.status() != StatusCode::OK || !is_events(response.headers()) {
             let (status, url) = (response.status(), shown(http.url().as_str()));
             let why = format!("{url} does not open an event stream: it answered {status}");
@@ -83,7 +100,7 @@ impl Events {
             body: Box::pin(response.bytes_stream()),
             reader: sse::Reader::new(limit),
             ready: VecDeque::new(),
-            failure: Failure::default(),
+            failure,
         })
     }
 
@@ -98,8 +115,8 @@ impl Events {
         }
     }
 
-    /// Where messages are posted, which the first event says. It must be where the stream is: what is sent with each
-    /// message is meant for that place alone.
+    /// The URL to which messages are posted; the first event names it. It must have the origin of the stream, since the
+    /// headers that are sent with each message may hold secrets.
     async fn endpoint(&mut self, url: &Url) -> Result<Url, TransportError> {
         let wrong = |why: &str| {
             TransportError::Protocol(format!("the event stream of {} {why}", shown(url.as_str())))
@@ -120,7 +137,7 @@ impl Events {
     }
 }
 
-impl Feed for Events {
+impl MessageSource for Events {
     async fn next(&mut self) -> io::Result<Option<Line>> {
         while let Some(event) = self.event().await? {
             match event {
@@ -134,19 +151,19 @@ impl Feed for Events {
         Ok(None)
     }
 
-    fn ended(&self) -> Option<String> {
-        self.failure.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+    async fn why_ended(&mut self) -> String {
+        self.failure.state().why.clone().unwrap_or_default()
     }
 
-    fn not_taken(&self) -> Option<CallKey> {
-        self.failure.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    fn refused_call(&self) -> Option<CallKey> {
+        self.failure.state().refused_call
     }
 }
 
-/// Posts queued messages, one after the other, until nobody sends any more or the server is to go. A server that does
-/// not take one is gone: nothing else would tell whoever waits for an answer.
+/// Posts queued messages, one after the other, until the connection ends. Where the server does not accept one, the
+/// connection ends: nothing else would tell whoever waits for the answer.
 async fn write(
-    http: Arc<Http>,
+    http: Arc<HttpClient>,
     endpoint: Url,
     mut queue: mpsc::Receiver<Bytes>,
     gone: CancellationToken,
@@ -155,22 +172,23 @@ async fn write(
     let writing = async {
         while let Some(message) = queue.recv().await {
             let call = Glance::of(&message).asks();
-            // A call may not be carried out twice, and is not told from a read here.
-            let ask = Ask::post(message, HeaderMap::new(), call.is_none_or(|key| key < FIRST));
-            let posting = tokio::time::timeout(ACCEPT, http.send_to(endpoint.clone(), ask));
-            let (why, taken) = match posting.await {
+            // Whether a call may be made twice is not known here.
+            let is_repeatable = call.is_none_or(|key| key < FIRST_CALL_ID);
+            let request = HttpRequest::post(message, HeaderMap::new(), is_repeatable);
+            let posting = tokio::time::timeout(ACCEPT, http.send_to(endpoint.clone(), request));
+            let (why, is_begun) = match posting.await {
                 Ok(Ok(response)) if response.status().is_success() => continue,
                 Ok(Ok(response)) => {
                     let status = response.status();
-                    (format!(": it answered {status} to a message"), !doubtful(status, false, None))
+                    (format!(": it answered {status} to a message"), !may_be_unknown(status, false, None))
                 }
                 Ok(Err(error)) => {
-                    let taken = !matches!(error, TransportError::Reach { .. });
-                    (format!(": a message could not be posted: {error}"), taken)
+                    let is_begun = !matches!(error, TransportError::Reach { .. });
+                    (format!(": a message could not be posted: {error}"), is_begun)
                 }
                 Err(_) => (format!(": it took no message within {} s", ACCEPT.as_secs()), true),
             };
-            *failure.0.lock().unwrap_or_else(PoisonError::into_inner) = (Some(why), call.filter(|_| !taken));
+            *failure.state() = FailureState { why: Some(why), refused_call: call.filter(|_| !is_begun) };
             return;
         }
     };

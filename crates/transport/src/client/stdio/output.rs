@@ -1,4 +1,4 @@
-//! What a program writes, message by message: a line each, as it should be, or one over several lines.
+//! Reads messages from a program's standard output. A message should be one line; one over several lines is read as well.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,32 +8,35 @@ use bytes::Bytes;
 use proto::Glance;
 use tokio::io::AsyncRead;
 
-use super::pipe::Feed;
 use crate::line::{Line, Lines};
 
-/// How long a message may be silent between two of its lines: they are written at once.
+/// How long the next line of a message may take. A program writes all of them at once, so that this is long.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// A program's output.
+/// The messages on a program's standard output.
 pub(super) struct Output<R> {
     lines: Lines<R>,
     limit: usize,
-    /// The lines of a message that is not whole yet.
-    held: Option<Part>,
+    /// The lines so far of a message that is not complete.
+    partial: Option<PartialMessage>,
+    /// Complete messages.
     ready: VecDeque<Line>,
 }
 
-/// The beginning of a message.
+/// The first lines of a message, and where in its JSON they end.
 #[derive(Default)]
-struct Part {
+struct PartialMessage {
     text: Vec<u8>,
+    /// How many objects and arrays are open.
     depth: usize,
+    /// Whether a string is open.
     quoted: bool,
+    /// Whether the last character was a backslash in a string.
     escaped: bool,
 }
 
-impl Part {
-    /// Adds a line; says whether the message is whole.
+impl PartialMessage {
+    /// Adds a line. Returns whether the message is complete.
     fn add(&mut self, line: &[u8]) -> bool {
         if !self.text.is_empty() {
             self.text.push(b'\n');
@@ -55,25 +58,25 @@ impl Part {
     }
 }
 
-/// Whether a line is whole, or no beginning of a message.
-fn stands_alone(line: &[u8]) -> bool {
-    !matches!(line.first(), Some(b'{' | b'[')) || Part::default().add(line)
+/// Whether a line is a complete message, or is not the beginning of one.
+fn is_complete(line: &[u8]) -> bool {
+    !matches!(line.first(), Some(b'{' | b'[')) || PartialMessage::default().add(line)
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {
-    /// Messages of at most `limit` bytes.
+    /// Reads messages of at most `limit` bytes.
     pub(super) fn new(reader: R, limit: usize) -> Output<R> {
-        Output { lines: Lines::whole(reader, limit), limit, held: None, ready: VecDeque::new() }
+        Output { lines: Lines::whole(reader, limit), limit, partial: None, ready: VecDeque::new() }
     }
 
     fn take(&mut self, line: Bytes) {
-        let alone = stands_alone(line.trim_ascii());
-        if let Some(held) = &mut self.held {
-            // What is printed over several lines is indented; a line that begins a message begins another one.
-            let begins = if held.quoted { alone && is_message(&line) } else { line.starts_with(b"{") };
+        let complete = is_complete(line.trim_ascii());
+        if let Some(partial) = &mut self.partial {
+            // The further lines of a message are indented: a line that begins like a message is the next message.
+            let begins = if partial.quoted { complete && is_message(&line) } else { line.starts_with(b"{") };
             if !begins {
-                let whole = held.add(&line);
-                if whole || held.text.len() > self.limit {
+                let complete = partial.add(&line);
+                if complete || partial.text.len() > self.limit {
                     self.release();
                 }
                 return;
@@ -84,21 +87,21 @@ impl<R: AsyncRead + Unpin> Output<R> {
         if text.is_empty() {
             return;
         }
-        if alone {
+        if complete {
             self.ready.push_back(Line::Message(line.slice_ref(text)));
         } else {
-            let mut part = Part::default();
+            let mut part = PartialMessage::default();
             part.add(&line);
-            self.held = Some(part);
+            self.partial = Some(part);
         }
     }
 
-    /// Gives what is held, whole or not.
+    /// Gives the partial message, complete or not.
     fn release(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        self.ready.push_back(match held.text.len() > self.limit {
-            true => Line::TooLong(Box::new(Glance::of(&held.text))),
-            false => Line::Message(held.text.into()),
+        let Some(partial) = self.partial.take() else { return };
+        self.ready.push_back(match partial.text.len() > self.limit {
+            true => Line::TooLong(Box::new(Glance::of(&partial.text))),
+            false => Line::Message(partial.text.into()),
         });
     }
 }
@@ -107,13 +110,17 @@ fn is_message(line: &[u8]) -> bool {
     line.first() == Some(&b'{') && Glance::of(line).is_message()
 }
 
-impl<R: AsyncRead + Unpin + Send> Feed for Output<R> {
-    async fn next(&mut self) -> io::Result<Option<Line>> {
+impl<R: AsyncRead + Unpin> Output<R> {
+    /// The next message, or a line that is none; `None` at the end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 return Ok(Some(line));
             }
-            let line = match self.held {
+            let line = match self.partial {
                 None => self.lines.next().await?,
                 Some(_) => match tokio::time::timeout(PAUSE, self.lines.next()).await {
                     Ok(line) => line?,

@@ -1,7 +1,8 @@
-//! No process is left behind, also when dateline itself is killed.
+//! Ends child processes also when the process that started them is killed.
 //!
-//! A guard is one more process, in a group of its own, that is told the groups that were started. When its input
-//! ends, whoever started it is gone, and it ends the groups that are left.
+//! A guard is a further process, in a process group of its own. It reads the process groups that were started from its
+//! standard input. When the input ends, the process that started the guard has ended, and the guard ends the groups that
+//! are left.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, Write as _};
@@ -13,66 +14,67 @@ use std::time::{Duration, Instant};
 use process_wrap::std::{ChildWrapper, CommandWrap, ProcessGroup};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long a group may take to end once it was asked to.
+/// How long a process group may take to end after its input is closed, and again after SIGTERM.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The first and the longest pause before a guard that ended is replaced.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
-/// A guard that ran this long is replaced after the first pause again.
+/// After a guard ran for this long, the pause before the next one is the first one again.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// A guard that runs, and is replaced where it ends. Clones are handles to the same one.
+/// A guard process, which is started again when it ends. Clones are handles to the same guard.
 #[derive(Clone, Debug)]
-pub struct Guard(Arc<Mutex<Post>>);
+pub struct Guard(Arc<Mutex<GuardState>>);
 
-/// What is known of a guard.
+/// The state of a guard.
 #[derive(Debug)]
-struct Post {
+struct GuardState {
     program: PathBuf,
     args: Vec<String>,
-    /// Where it is told; none while there is no guard.
+    /// The input of the guard process; `None` while there is no process.
     stdin: Option<ChildStdin>,
-    /// The groups that it watches over, for the one that comes after it.
+    /// The process groups that the guard ends; the next guard process reads all of them.
     groups: HashSet<u32>,
 }
 
-/// A group that is watched over until this is dropped.
+/// A process group that the guard ends, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct GuardedGroup {
     guard: Guard,
     group: u32,
 }
 
 impl Guard {
-    /// Starts a guard: a program that calls [`watch_over`] and does nothing else.
+    /// Starts a guard process. The program has to call [`watch_over`] and do nothing else.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the program cannot be started.
     pub fn start(program: &std::path::Path, args: &[&str]) -> std::io::Result<Guard> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let mut post = Post { program: program.to_owned(), args, stdin: None, groups: HashSet::new() };
-        let child = post.fill()?;
-        let guard = Guard(Arc::new(Mutex::new(post)));
+        let mut state = GuardState { program: program.to_owned(), args, stdin: None, groups: HashSet::new() };
+        let child = state.start_process()?;
+        let guard = Guard(Arc::new(Mutex::new(state)));
         let weak = Arc::downgrade(&guard.0);
-        std::thread::spawn(move || relieve(&weak, child));
+        std::thread::spawn(move || restart(&weak, child));
         Ok(guard)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Post> {
+    fn lock(&self) -> MutexGuard<'_, GuardState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn watch(&self, group: u32) -> Watched {
-        let mut post = self.lock();
-        post.groups.insert(group);
-        post.tell('+', group);
-        drop(post);
-        Watched { guard: self.clone(), group }
+    /// Has the guard end a process group, should this process be killed.
+    pub(super) fn watch(&self, group: u32) -> GuardedGroup {
+        let mut state = self.lock();
+        state.groups.insert(group);
+        state.tell('+', group);
+        drop(state);
+        GuardedGroup { guard: self.clone(), group }
     }
 }
 
-impl Post {
-    /// Starts a guard, and tells it the groups that there are.
-    fn fill(&mut self) -> std::io::Result<Box<dyn ChildWrapper>> {
+impl GuardState {
+    /// Starts a guard process, and writes all groups to it.
+    fn start_process(&mut self) -> std::io::Result<Box<dyn ChildWrapper>> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.current_dir("/");
@@ -87,21 +89,22 @@ impl Post {
         Ok(child)
     }
 
+    /// Adds a group at the guard process by `+`, or takes it away by `-`.
     fn tell(&mut self, what: char, group: u32) {
-        // One that is gone is replaced, and then told all.
+        // Where the process has ended, the next one gets all groups.
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(format!("{what}{group}\n").as_bytes());
         }
     }
 }
 
-/// Waits for the end of a guard, and replaces it, as long as there is something to guard for.
-fn relieve(post: &Weak<Mutex<Post>>, first: Box<dyn ChildWrapper>) {
+/// Waits for the end of a guard process and starts the next one, until the last handle to the guard is dropped.
+fn restart(state: &Weak<Mutex<GuardState>>, first: Box<dyn ChildWrapper>) {
     let (mut child, mut pause) = (Some(first), PAUSES.0);
     loop {
         let since = Instant::now();
         let ended = child.take().map(|mut child| child.wait());
-        if post.strong_count() == 0 {
+        if state.strong_count() == 0 {
             return;
         }
         let how = match ended {
@@ -115,20 +118,20 @@ fn relieve(post: &Weak<Mutex<Post>>, first: Box<dyn ChildWrapper>) {
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSES.1);
-        let Some(post) = post.upgrade() else { return };
-        child = post.lock().unwrap_or_else(PoisonError::into_inner).fill().ok();
+        let Some(state) = state.upgrade() else { return };
+        child = state.lock().unwrap_or_else(PoisonError::into_inner).start_process().ok();
     }
 }
 
-impl Drop for Watched {
+impl Drop for GuardedGroup {
     fn drop(&mut self) {
-        let mut post = self.guard.lock();
-        post.groups.remove(&self.group);
-        post.tell('-', self.group);
+        let mut state = self.guard.lock();
+        state.groups.remove(&self.group);
+        state.tell('-', self.group);
     }
 }
 
-/// What a guard does: reads groups from standard input until it ends, and then ends those that are left.
+/// Runs a guard: reads process groups from standard input until it ends, and then ends the groups that are left.
 pub fn watch_over() {
     let mut groups = HashSet::new();
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -141,11 +144,11 @@ pub fn watch_over() {
     }
     let signal = |signal| {
         for group in groups.iter().filter_map(|group| Pid::from_raw(*group)) {
-            // One that has ended by itself is what is wanted.
+            // It fails where the group has ended by itself.
             let _ = kill_process_group(group, signal);
         }
     };
-    // Their input has just ended too: a moment to go by themselves.
+    // The input of the servers has just ended as well: most of them end by themselves.
     if !groups.is_empty() {
         std::thread::sleep(PATIENCE);
         signal(Signal::TERM);
