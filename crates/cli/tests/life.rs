@@ -1,6 +1,6 @@
 //! Opening and ending a connection.
 
-use dateline::{Cx, Level, Messages, Prompt, Resource, ResourceContents, Server, Tool};
+use dateline::{Context, Level, Messages, Prompt, Resource, ResourceContents, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{
     Arrival, Between, Client, Exchange, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Wire, covers,
@@ -126,7 +126,7 @@ async fn life_04_before_initialized_only_answers_pings_and_log_messages_are_sent
 fn narrow(which: &str) -> Server {
     let server = Server::new("narrow", "1");
     let server = match which {
-        "tools" => server.tool(Tool::new("say", "Says it.", |cx: Cx| async move {
+        "tools" => server.tool(Tool::new("say", "Says it.", |cx: Context| async move {
             cx.log(Level::Info, None, "said").await;
             "it"
         })),

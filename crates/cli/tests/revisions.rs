@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use spec::shape::Field;
-use spec::{Capability, Code, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta};
+use spec::{
+    Capability, Code, Era, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
+};
 
 use crate::program::{complains, works};
 
@@ -54,7 +56,7 @@ async fn json_says_of_everything_what_the_tables_say() {
         check("methods", None, row.wire, cells(|r| exists(row.method.exists(r))));
     }
     for question in Question::ALL {
-        let due = |r: Revision| match (question.exists().contains(r), r.rules().server_requests) {
+        let due = |r: Revision| match (question.exists().contains(r), r.era() == Era::Legacy) {
             (false, _) => Value::Null,
             (true, asks) => json!(if asks { "request" } else { "in result" }),
         };

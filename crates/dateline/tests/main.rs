@@ -239,20 +239,20 @@ async fn the_number_of_requests_under_way_is_limited() {
 
 #[test]
 fn a_wrong_definition_is_named_before_anybody_is_served() {
-    let build = |tool: Tool| Server::new("wrong", "1").tool(tool).build().err().unwrap();
+    let build = |tool: Tool| Server::new("wrong", "1").tool(tool).build().err().unwrap().to_string();
     let tool = |name: &str| Tool::new(name, "Does nothing.", || async {});
     assert!(build(tool("no spaces")).contains("no spaces"));
-    assert!(build(tool("x").input(&json!({"type": "string"}))).contains("object"));
+    assert!(build(tool("x").input_schema(json!({"type": "string"}))).contains("object"));
     assert!(
-        build(tool("x").input(&json!({"type": "object", "properties": {"a": {"type": "nonsense"}}})))
+        build(tool("x").input_schema(json!({"type": "object", "properties": {"a": {"type": "nonsense"}}})))
             .contains("x")
     );
     let annotated = json!({"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}});
-    assert!(build(tool("x").input(&annotated)).contains("x-mcp-header"));
+    assert!(build(tool("x").input_schema(annotated)).contains("x-mcp-header"));
     let remote = json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/schema"}}});
-    assert!(build(tool("x").input(&remote)).contains("x"));
+    assert!(build(tool("x").input_schema(remote)).contains("x"));
     let twice = Server::new("wrong", "1").tool(tool("x")).tool(tool("x")).build();
-    assert!(twice.err().unwrap().contains("two tools"));
+    assert!(twice.err().unwrap().to_string().contains("two tools"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Tools and resources: unknown ones, misfits, and handlers that panic.
 
-use dateline::{Cx, Resource, ResourceContents, ResourceTemplate, Server, Tool, ToolResult};
+use dateline::{Context, Resource, ResourceContents, ResourceTemplate, Server, Tool, ToolResult};
 use serde_json::json;
 use testkit::{MODERN, WIRES};
 
@@ -111,7 +111,7 @@ async fn res_03_a_resource_that_does_not_exist_never_yields_empty_contents() {
 
 /// A server whose handlers do what handlers should not.
 fn unruly() -> Server {
-    let panics = |cx: Cx| async move {
+    let panics = |cx: Context| async move {
         assert!(cx.id().is_empty(), "this is meant to fail");
         "never"
     };
@@ -120,8 +120,8 @@ fn unruly() -> Server {
     let sum = json!({"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]});
     let server = Server::new("unruly", "1")
         .tool(Tool::new("panics", "Panics.", panics))
-        .tool(Tool::new("misfit", "Does not do what it says.", misfit).output(&sum))
-        .tool(Tool::new("bare", "Gives less than it says.", bare).output(&sum))
+        .tool(Tool::new("misfit", "Does not do what it says.", misfit).output_schema(&sum))
+        .tool(Tool::new("bare", "Gives less than it says.", bare).output_schema(&sum))
         .tool(Tool::new("echo", "Answers.", || async { "alive" }))
         .resource(Resource::new("unruly://panics", "Panics", || async {
             if true {

@@ -1,6 +1,6 @@
 //! Error codes.
 
-use dateline::{Cx, Error, Result, Server, Tool};
+use dateline::{Context, Error, Result, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, LEGACY, MODERN, WIRES, Wire};
 
@@ -208,12 +208,12 @@ async fn fails_with(client: &mut Client, tool: &str, wire: Wire, revision: &str)
 
 /// A handler's own codes go out only where they may.
 async fn passes_codes(wire: Wire, revision: &'static str) {
-    let fail = |cx: Cx| async move {
+    let fail = |cx: Context| async move {
         let arguments: Value = cx.arguments().read()?;
         Result::<()>::Err(Error::code(arguments["code"].as_i64().unwrap_or_default(), "as you wish"))
     };
     let input = json!({"type": "object", "properties": {"code": {"type": "integer"}}});
-    let server = Server::new("coded", "1").tool(Tool::new("fail", "Fails.", fail).input(&input));
+    let server = Server::new("coded", "1").tool(Tool::new("fail", "Fails.", fail).input_schema(&input));
     let mut client = speaking(local(wire, server.build().unwrap()).await, revision, json!({})).await;
     fails_with(&mut client, "fail", wire, revision).await;
 }

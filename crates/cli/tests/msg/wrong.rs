@@ -1,6 +1,6 @@
 //! What is not as it should be: rubbish, wrong types, unknown fields, odd numbers.
 
-use dateline::{Cx, Error, Messages, Prompt, Rate, Server, Tool};
+use dateline::{Context, Error, Messages, Prompt, Rate, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, WIRES, Wire};
 
@@ -91,14 +91,14 @@ fn completion() -> Value {
 
 /// A server that completes as often as it is asked to: a demo does not.
 fn tireless() -> Server {
-    let echo = |cx: Cx| async move {
+    let echo = |cx: Context| async move {
         let arguments: Value = cx.arguments().read()?;
         Ok::<_, Error>(arguments["message"].as_str().unwrap_or_default().to_owned())
     };
     let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
     Server::new("tireless", "1")
         .completions_rate(Rate::per_second(1_000_000))
-        .tool(Tool::new("echo", "Says what you say.", echo).input(&json!({"type": "object"})))
+        .tool(Tool::new("echo", "Says what you say.", echo).input_schema(json!({"type": "object"})))
         .prompt(haiku.argument("topic", "What about.", true).choices("topic", ["rain"]))
         .build()
         .unwrap()

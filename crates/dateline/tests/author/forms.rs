@@ -1,6 +1,6 @@
 //! Forms made of types, as each revision can show them.
 
-use dateline::{Cx, Elicited, Error, Form, Server, Tool};
+use dateline::{Context, ElicitForm, ElicitResult, Error, Server, Tool};
 use serde_json::{Value, json};
 
 use super::{House, accept, call, converse, text, with_forms};
@@ -36,9 +36,9 @@ enum Colour {
 }
 
 fn orders() -> Server {
-    let order = |cx: Cx| async move {
-        Ok::<_, Error>(match cx.elicit("order", Form::<Order>::new("What will it be?")).await? {
-            Elicited::Accepted(order) => format!("{order:?}"),
+    let order = |cx: Context| async move {
+        Ok::<_, Error>(match cx.elicit("order", ElicitForm::<Order>::new("What will it be?")).await? {
+            ElicitResult::Accepted(order) => format!("{order:?}"),
             other => format!("{other:?}"),
         })
     };

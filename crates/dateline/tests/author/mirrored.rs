@@ -1,6 +1,6 @@
 //! Parameters that HTTP mirrors in headers.
 
-use dateline::{Cx, Server, Tool};
+use dateline::{Context, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, MODERN, Reply, Wire, modern_headers};
 
@@ -22,8 +22,11 @@ fn shops() -> Server {
             "note": {"type": "string"},
         },
     });
-    let shop = |cx: Cx| async move { cx.arguments().as_str().to_owned() };
-    Server::new("shops", "1").tool(Tool::new("shop", "Buys something.", shop).input(&schema)).build().unwrap()
+    let shop = |cx: Context| async move { cx.arguments().as_str().to_owned() };
+    Server::new("shops", "1")
+        .tool(Tool::new("shop", "Buys something.", shop).input_schema(schema))
+        .build()
+        .unwrap()
 }
 
 async fn shop(client: &mut Client, arguments: &str, headers: &[(&str, &str)]) -> Reply {

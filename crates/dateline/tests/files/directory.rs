@@ -153,7 +153,7 @@ async fn res_04_a_folder_lists_what_can_be_read_and_nothing_else() {
 
 /// Serves a directory over HTTP; gives a modern client.
 async fn served(directory: Directory) -> Client {
-    let server = Server::new("files", "1").part(directory).build().unwrap();
+    let server = Server::new("files", "1").define(directory).build().unwrap();
     Client::connect(&crate::serve(server, HttpOptions::default()).await)
 }
 
@@ -286,7 +286,7 @@ async fn hidden_files_are_served_where_that_is_asked_for() {
 
 #[test]
 fn what_is_no_folder_or_no_uri_is_said_at_once() {
-    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap();
+    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap().to_string();
     assert!(error("/nonexistent/folder", "file:///x").contains("/nonexistent/folder"));
     assert!(error("/", "file:///{x}").contains("{x}"));
 }

@@ -1,9 +1,11 @@
 //! How many sessions there are, how long, and what is kept for their clients.
 
+mod principals;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use dateline::{Args, Cx, HttpOptions, Replay, Server, Tool};
+use dateline::{Args, Context, HttpOptions, Replay, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, PATIENCE, header, sse_url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,7 +30,7 @@ impl Gated {
     async fn start(options: HttpOptions) -> Gated {
         let (gate, passed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (shut, through) = (Arc::clone(&gate), Arc::clone(&passed));
-        let count = move |Args(count): Args<Count>, cx: Cx| {
+        let count = move |Args(count): Args<Count>, cx: Context| {
             let (gate, passed) = (Arc::clone(&shut), Arc::clone(&through));
             async move {
                 cx.progress(0.0, None, Some("begun")).await;
@@ -45,7 +47,7 @@ impl Gated {
                 "counted"
             }
         };
-        let ask = |cx: Cx| async move {
+        let ask = |cx: Context| async move {
             let question = json!({"messages": [], "maxTokens": 1});
             Ok::<_, dateline::Error>(cx.sample("question", &question).await?.text())
         };

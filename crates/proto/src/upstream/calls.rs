@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Method, Notice, Revision, Rules, meta};
 
+use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
@@ -98,7 +99,8 @@ impl Calls {
             },
             Message::Notification { method, params } => {
                 let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
-                Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params))
+                let notice = admit::notice(&method, self.revision, Direction::ToClient);
+                notice.map_or_else(Vec::new, |notice| self.notified(notice, params))
             }
             // A modern server sends none; there is nobody to answer it for.
             Message::Request(_) => Vec::new(),

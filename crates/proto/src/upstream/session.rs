@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Code, Era, Method, Notice, Question, Revision, meta};
+use spec::{Code, Direction, Era, Method, Notice, Question, Revision, meta};
 
 use crate::downstream::refuse;
+use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::capability::Capabilities;
@@ -282,7 +283,8 @@ impl Session {
             Message::Request(call) => self.asked(&call, on),
             Message::Notification { method, params } => {
                 let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
-                Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params, on))
+                let notice = admit::notice(&method, self.revision, Direction::ToClient);
+                notice.map_or_else(Vec::new, |notice| self.notified(notice, params, on))
             }
         }
     }
