@@ -28,7 +28,7 @@ fn check_hints(result: &Value, what: &str) {
     assert!(result["cacheScope"] == "public" || result["cacheScope"] == "private", "{what}: {result}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn cache_01_cacheable_results_carry_hints_and_a_read_completed_by_answers_is_nobodys() {
     let nobodys = (json!(0), json!("private"));
     for wire in WIRES {

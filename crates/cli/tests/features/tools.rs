@@ -8,7 +8,7 @@ use super::local;
 use crate::modern;
 use crate::msg::{client, everywhere, speaking};
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_01_an_unknown_tool_is_32602() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -26,7 +26,7 @@ async fn tool_01_an_unknown_tool_is_32602() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_02_input_that_does_not_fit_the_schema_has_the_form_of_the_revision() {
     let unfit = [
         ("echo", json!({})),
@@ -72,7 +72,7 @@ async fn tool_02_input_that_does_not_fit_the_schema_has_the_form_of_the_revision
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_03_a_resource_that_does_not_exist_never_yields_empty_contents() {
     let absent = [
         "demo://nothing",
@@ -138,7 +138,7 @@ fn unruly() -> Server {
     server.build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_handler_that_panics_costs_its_own_call_and_a_misfit_result_is_the_servers_fault() {
     for (wire, revision) in everywhere() {
         let mut client = speaking(local(wire, unruly()).await, revision, json!({})).await;

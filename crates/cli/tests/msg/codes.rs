@@ -105,7 +105,7 @@ fn refused_at_the_door() -> Vec<(Vec<(&'static str, &'static str)>, u16)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_04_sessions_get_only_the_error_codes_of_their_revision() {
     for (wire, revision) in sessions() {
         provoke(wire, revision).await;
@@ -134,7 +134,7 @@ async fn msg_04_sessions_get_only_the_error_codes_of_their_revision() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_04_msg_10_modern_requests_get_three_codes_of_the_reserved_range_and_no_old_ones() {
     for wire in WIRES {
         provoke(wire, MODERN).await;
@@ -261,7 +261,7 @@ async fn passes_upstream_codes(wire: Wire, revision: &'static str) {
     std::fs::remove_file(&file).unwrap();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_09_a_method_whose_capability_is_not_advertised_is_not_found() {
     let say = || Tool::new("say", "Says something.", || async { "something" });
     let haiku = || dateline::Prompt::new("haiku", "A haiku.", || async { "Hello." });

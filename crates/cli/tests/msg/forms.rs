@@ -113,7 +113,7 @@ fn arguments(tool: &str) -> Value {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_06_nothing_of_the_demo_is_foreign_to_the_peer_s_revision() {
     for (wire, revision) in everywhere() {
         let mut judged = Judged::new(crate::modern(wire).await, revision);
@@ -271,7 +271,7 @@ fn rich() -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_06_what_a_revision_lacks_of_what_is_offered_is_left_out_and_the_rest_is_there() {
     for (wire, revision) in everywhere() {
         let at = LEGACY.iter().position(|r| *r == revision).unwrap_or(4);
@@ -339,7 +339,7 @@ fn blocks() -> [Content; 4] {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_07_content_that_a_revision_lacks_is_named_in_text() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let server = || {

@@ -61,7 +61,7 @@ fn has_its_keys(text: &str, meta: &Value, revision: &str, reserved: &[&str], wha
     assert_eq!(found, due, "{what}: {text}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_05_reserved_keys_go_only_to_revisions_that_define_them_and_others_pass() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -117,7 +117,7 @@ async fn arrived(client: &mut Client, test: impl Fn(&Value) -> bool) -> (Value, 
     (message, text)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_05_a_handler_gets_every_key_that_is_not_of_one_hop_as_it_was_sent() {
     let show = |cx: Context| async move { cx.params().get("_meta").map_or("none", Raw::as_str).to_owned() };
     let server = || {

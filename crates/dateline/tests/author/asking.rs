@@ -81,7 +81,7 @@ fn asks() -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_07_what_is_missing_is_asked_again_and_what_is_unknown_is_ignored() {
     let house = House::of(&asks()).await;
     let params = call("three", json!({}));
@@ -175,7 +175,7 @@ fn malformed() -> Vec<(&'static str, &'static str, Vec<Value>)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_07_a_malformed_answer_is_32602() {
     let house = House::of(&asks()).await;
     for wire in WIRES {
@@ -200,7 +200,7 @@ async fn mrtr_07_a_malformed_answer_is_32602() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_11_what_a_user_did_is_a_value_and_what_fits_no_form_is_refused() {
     let house = House::of(&asks()).await;
     for (wire, revision) in with_forms() {
@@ -231,7 +231,7 @@ async fn mrtr_11_what_a_user_did_is_a_value_and_what_fits_no_form_is_refused() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn several_questions_at_once_reach_a_session_before_any_is_answered() {
     let house = House::of(&asks()).await;
     for (wire, revision) in with_forms().into_iter().filter(|(_, revision)| LEGACY.contains(revision)) {
@@ -255,7 +255,7 @@ async fn several_questions_at_once_reach_a_session_before_any_is_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn where_nobody_can_be_asked_a_handler_has_another_way() {
     let house = House::of(&asks()).await;
     for (wire, revision) in everywhere() {
@@ -272,7 +272,7 @@ async fn where_nobody_can_be_asked_a_handler_has_another_way() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_user_is_sent_to_a_page_where_the_client_can_open_one() {
     let house = House::of(&asks()).await;
     let url = json!({"elicitation": {"url": {}}});
@@ -385,7 +385,7 @@ fn swallowing(behind: &Steps) -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_question_that_a_handler_swallows_is_asked_and_nothing_behind_it_runs_before() {
     let behind = Steps::default();
     let house = House::of(&swallowing(&behind)).await;
@@ -474,7 +474,7 @@ async fn what_is_asked_at_once_goes_out_at_once_however_it_is_waited_for() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_round_ends_at_a_question_but_not_where_no_answer_would_help() {
     let cancelled = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&cancelled);

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::{House, call, everywhere};
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_08_calls_are_limited_by_rate() {
     let rate = Rate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() };
     for (wire, revision) in everywhere() {
@@ -53,7 +53,7 @@ async fn tool_08_calls_are_limited_by_rate() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_08_a_server_decides_who_may_call_what() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&ran);
@@ -102,7 +102,7 @@ struct Elsewhere {
     changed: Notify,
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn work_that_a_handler_started_is_told_when_its_client_gives_up_and_only_then() {
     let elsewhere = Arc::new(Elsewhere::default());
     let seen = Arc::clone(&elsewhere);
@@ -165,7 +165,7 @@ async fn work_that_a_handler_started_is_told_when_its_client_gives_up_and_only_t
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_02_a_resource_within_a_prompt_carries_its_mime_type() {
     let messages = || async {
         Messages::new()
@@ -238,7 +238,7 @@ fn weather() -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn ext_01_what_a_client_did_not_declare_is_not_used() {
     let house = House::of(&weather()).await;
     for wire in WIRES {
@@ -327,7 +327,7 @@ struct Trip {
     abroad: bool,
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn arguments_of_prompts_and_variables_of_templates_have_types() {
     let trip = |Args(trip): Args<Trip>| async move { serde_json::to_string(&trip).unwrap() };
     let server = Server::new("trips", "1")

@@ -45,7 +45,7 @@ fn orders() -> Server {
     Server::new("orders", "1").tool(Tool::new("order", "Takes an order.", order)).build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_11_a_form_of_a_type_is_shown_as_each_revision_can_and_its_answer_is_of_that_type() {
     let house = House::of(&orders()).await;
     for (wire, revision) in with_forms() {

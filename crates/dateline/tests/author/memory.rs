@@ -45,7 +45,7 @@ fn books() -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_done_once_is_not_done_again_after_a_question() {
     let server = books();
     let house = House::of(&server).await;
@@ -59,14 +59,14 @@ async fn what_is_done_once_is_not_done_again_after_a_question() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn work_that_fails_is_not_remembered() {
     let mut client = Client::new(Revision::LATEST_MODERN).connect(books()).await.unwrap();
     let result = client.call_tool("unsteady", json!({})).await.unwrap();
     assert_eq!(result["content"][0]["text"], "true 1 1");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_state_that_was_not_given_costs_the_call_that_takes_it() {
     for revision in Revision::ALL {
         let mut client = Client::new(revision).connect(books()).await.unwrap();
@@ -85,7 +85,7 @@ async fn asks(cx: Context) -> Result<String> {
     Ok(format!("{} of {} {:?} {roots:?}", said.text(), said.model(), said.stop_reason()))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_client_in_memory_answers_in_the_way_of_every_revision() {
     let server = Server::new("asks", "1")
         .tool(Tool::new("asks", "Asks the model and for roots.", asks))

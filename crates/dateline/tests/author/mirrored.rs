@@ -45,7 +45,7 @@ const REGION: &str = "Mcp-Param-Region";
 const COUNT: &str = "Mcp-Param-Count";
 const GIFT: &str = "mcp-param-gift";
 
-#[tokio::test]
+#[testkit::test]
 async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
     let house = House::of(&shops()).await;
     let mut client = house.client(Wire::Http, MODERN, json!({})).await;
@@ -133,7 +133,7 @@ async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
     assert_eq!((none.status(), none.code()), (Some(200), -32602));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_19_is_a_matter_of_modern_http_alone() {
     let house = House::of(&shops()).await;
     let arguments: Value = json!({"region": "eu", "order": {"count": 1}});

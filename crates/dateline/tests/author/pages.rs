@@ -68,7 +68,7 @@ async fn page(
     read(client.request(method, params).await.result(), list)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_32602() {
     let (one, other) =
         (House::of(&five([1; 32]).build().unwrap()).await, House::of(&five([1; 32]).build().unwrap()).await);
@@ -113,7 +113,7 @@ async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_01_of_what_stays_nothing_is_shown_twice_or_skipped_whatever_comes_and_goes() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -147,7 +147,7 @@ async fn page_01_of_what_stays_nothing_is_shown_twice_or_skipped_whatever_comes_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_02_all_pages_of_a_list_are_for_the_same_callers_and_for_as_long() {
     let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
     let all = [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
@@ -189,7 +189,7 @@ async fn page_02_all_pages_of_a_list_are_for_the_same_callers_and_for_as_long() 
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn how_long_a_resource_may_be_kept_is_said_of_each() {
     let minute = Duration::from_secs(60);
     let server = Server::new("kept", "1")
@@ -231,7 +231,7 @@ async fn hears(client: &mut Client, kind: &str) {
     client.next(&format!("notifications/{kind}/list_changed")).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");

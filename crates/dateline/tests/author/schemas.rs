@@ -32,7 +32,7 @@ fn found<'a>(listed: &'a Value, name: &str) -> &'a Value {
     tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name} in {listed}"))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
     let number =
         json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 3}}, "required": ["n"]});
@@ -73,7 +73,7 @@ async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_kept_as_text() {
     let value = |value: Value| {
         move || {
@@ -129,7 +129,7 @@ async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     let longest = "n".repeat(128);
     let right = ["a", "A-Z_a.z-09", "...", "-", &longest];
@@ -163,7 +163,7 @@ async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_06_an_annotation_that_breaks_its_rules_is_refused() {
     let of = |properties: Value| tool("x").input_schema(json!({"type": "object", "properties": properties}));
     let text = |header: Value| json!({"type": "string", "x-mcp-header": header});
@@ -253,7 +253,7 @@ fn dialects() -> Vec<(&'static str, Value, Value, Value)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_a_schema_is_of_2020_12_or_of_the_dialect_that_it_names() {
     let server = dialects().into_iter().fold(Server::new("dialects", "1"), |server, (name, schema, ..)| {
         server.tool(tool(name).input_schema(schema))
@@ -285,7 +285,7 @@ fn within(schema: Value) -> Value {
     json!({"type": "object", "properties": {"p": schema}})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_refused_and_nothing_fetched() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let here = format!("http://{}/schema.json", listener.local_addr().unwrap());
@@ -359,7 +359,7 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
     assert!(fetched.is_none(), "nobody came for it");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_validation_is_bounded() {
     // The same place again and again, which would never end or take forever.
     let mut doubled = json!({"a0": {"type": "object"}});

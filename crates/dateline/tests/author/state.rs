@@ -76,7 +76,7 @@ fn second() -> Value {
     json!({"second": accept(json!({"word": "fish"}))})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_a_state_that_was_changed_or_belongs_to_another_request_is_32602() {
     let house = House::of(&twice([1; 32])).await;
     let stranger = House::of(&twice([2; 32])).await;
@@ -130,7 +130,7 @@ async fn mrtr_04_a_state_that_was_changed_or_belongs_to_another_request_is_32602
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_a_state_of_one_principal_is_not_anothers() {
     let house = House::of(&twice([1; 32])).await;
     let params = call("two", json!({}));
@@ -179,7 +179,7 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_mrtr_08_a_state_is_good_for_a_time_and_no_longer() {
     let key = [3; 32];
     let house = House::of(&twice(key)).await;
@@ -216,7 +216,7 @@ impl Drop for Running {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_08_nothing_waits_for_the_answers_to_what_was_asked() {
     let running = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&running);
@@ -252,7 +252,7 @@ async fn mrtr_08_nothing_waits_for_the_answers_to_what_was_asked() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_09_neither_questions_nor_what_depends_on_answers_is_cached() {
     let minute = Duration::from_secs(60);
     let read = |cx: Context| async move { two(Args(Given { n: None, m: None }), cx).await };
@@ -288,7 +288,7 @@ async fn mrtr_09_neither_questions_nor_what_depends_on_answers_is_cached() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_09_a_state_and_a_cursor_are_all_that_goes_from_one_request_to_the_next() {
     let say = |name: &str| {
         Tool::new(name, "Says who asks.", |cx: Context| async move {

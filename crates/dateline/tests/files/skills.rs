@@ -25,7 +25,7 @@ fn uris(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|entry| entry["uri"].as_str().unwrap()).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn skills_are_told_with_every_file_and_read_as_they_were_told() {
     use base64::Engine as _;
     use sha2::Digest as _;
@@ -77,7 +77,7 @@ async fn skills_are_told_with_every_file_and_read_as_they_were_told() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_skill_that_is_not_served_is_an_error_that_says_so() {
     let scratch = folder();
     for mut client in clients(&scratch.at("")).await {
@@ -131,7 +131,7 @@ async fn a_skill_that_is_not_served_is_an_error_that_says_so() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn folders_of_skills_can_be_walked() {
     let scratch = folder();
     let server = Server::new("skills", "1").define(Skills::from_folder(&scratch.0).unwrap()).build().unwrap();
@@ -158,7 +158,7 @@ async fn folders_of_skills_can_be_walked() {
     assert_eq!(files, expected);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn lists_of_skills_come_in_pages_whose_cursors_are_good_for_them_alone() {
     let scratch = folder();
     let skills = Skills::from_folder(&scratch.0)

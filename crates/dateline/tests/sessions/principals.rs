@@ -46,7 +46,7 @@ async fn post(client: &mut Client, message: &Value, headers: &[(&str, &str)]) ->
     (head.status, messages.into_iter().next().unwrap_or_default())
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn who_is_not_authenticated_is_challenged_and_who_is_reaches_the_handler() {
     let url = guarded().await;
     let mut client = Client::connect(&url);
@@ -68,7 +68,7 @@ async fn who_is_not_authenticated_is_challenged_and_who_is_reaches_the_handler()
     assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!("named:ann")));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_session_of_another_principal_is_answered_like_one_that_does_not_exist() {
     let url = guarded().await;
     let mut client = Client::connect(&url);
