@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use spec::{Capability, Era, Method, Revision};
+use spec::{Era, Method, Notice, Revision};
 
 use crate::downstream::output::Served;
 use crate::gates::{admit, project};
