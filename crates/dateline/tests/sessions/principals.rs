@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
-use dateline::{Authenticate, Challenge, Cx, HttpOptions, Principal, Server, Tool};
+use dateline::{Authenticate, Challenge, Context, HttpOptions, Principal, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, LATEST_LEGACY, header, modern_headers, sse_url};
 
@@ -34,7 +34,7 @@ impl Authenticate for Named {
 
 /// An endpoint that asks who sends a request.
 async fn guarded() -> String {
-    let who = |cx: Cx| async move { cx.peer().principal.as_str().to_owned() };
+    let who = |cx: Context| async move { cx.peer().principal.as_str().to_owned() };
     let server = Server::new("who", "1").tool(Tool::new("who", "Says who asks.", who)).build().unwrap();
     serve(server, HttpOptions { authenticate: Arc::new(Named), ..HttpOptions::default() }).await
 }
