@@ -283,9 +283,6 @@ fn circles(root: &Path) -> Vec<Vec<String>> {
     found
 }
 
-/// The crates that still have circles.
-const LEFT: [&str; 1] = ["transport"];
-
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -295,11 +292,7 @@ fn no_files_use_each_other_in_a_circle() {
         let roots = ["src/lib.rs", "src/main.rs"].map(|root| entry.join(root));
         let found: Vec<_> =
             roots.iter().filter(|root| root.exists()).flat_map(|root| circles(root)).collect();
-        if LEFT.contains(&name.as_str()) {
-            assert!(!found.is_empty(), "{name} has no circle: take it off the list");
-        } else {
-            assert!(found.is_empty(), "{name}: {found:#?}");
-        }
+        assert!(found.is_empty(), "{name}: {found:#?}");
     }
 }
 
