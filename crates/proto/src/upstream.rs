@@ -4,6 +4,7 @@ mod calls;
 mod edge;
 mod output;
 mod session;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 

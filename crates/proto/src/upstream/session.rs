@@ -1,7 +1,7 @@
 //! A handshake session, seen from the client: what an upstream asks becomes *input required*, while its call
 //! is held open.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,27 +22,16 @@ use crate::model::service::{CacheHint, Description};
 use crate::rpc::wire::{self, CallKey, Id, Message};
 use crate::upstream::calls::{cancelled, change, log, progress, without_null};
 use crate::upstream::output::{Introduction, Outgoing, Output, Starting, ask};
+use crate::upstream::subscriptions::Subscriptions;
 
 /// A session with a legacy upstream.
 pub struct Session {
     revision: Revision,
     capabilities: Capabilities,
     level: Option<Level>,
-    running: HashMap<CallKey, Running>,
-    /// Resources that the upstream was asked to watch and has not answered for yet, by the ids of the requests.
-    subscribing: HashMap<CallKey, ByteString>,
+    running: HashMap<CallKey, Call>,
+    subscriptions: Subscriptions,
     next_own: CallKey,
-}
-
-enum Running {
-    Call(Call),
-    Watch(Watch),
-}
-
-/// A listen. It runs once the upstream has answered for each of its resources.
-struct Watch {
-    filter: Filter,
-    told: bool,
 }
 
 struct Call {
@@ -119,7 +108,7 @@ impl Session {
             capabilities,
             level: None,
             running: HashMap::new(),
-            subscribing: HashMap::new(),
+            subscriptions: Subscriptions::default(),
             next_own: OWN,
         };
         Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))
@@ -151,7 +140,7 @@ impl Session {
             queued: VecDeque::new(),
             asked: 0,
         };
-        self.running.insert(key, Running::Call(call));
+        self.running.insert(key, call);
         let params_sent = (!params.is_empty()).then_some(&params);
         let message = match params_sent {
             Some(params) => wire::request(&Id::number(key), request.method.wire(), params),
@@ -178,7 +167,7 @@ impl Session {
 
     pub(crate) fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
         let rules = self.revision.rules();
-        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
+        let call = self.running.get_mut(&key)?;
         let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
         let respond = |open: OpenQuestion| match sent.get(&open.key) {
             Some(Ok(result)) => {
@@ -196,28 +185,15 @@ impl Session {
     }
 
     pub(crate) fn cancel(&mut self, key: CallKey, reason: &str) -> Vec<Bytes> {
-        match self.running.remove(&key) {
-            Some(Running::Call(_)) => vec![cancelled(key, reason)],
-            Some(Running::Watch(watch)) => {
-                let others: HashSet<_> = self.watched().collect();
-                let gone: Vec<_> =
-                    watch.filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
-                gone.iter()
-                    .map(|uri| {
-                        let params = Object::new().with("uri", &**uri);
-                        wire::request(&Id::number(self.own()), Method::ResourcesUnsubscribe.wire(), &params)
-                    })
-                    .collect()
-            }
-            None => Vec::new(),
+        if self.running.remove(&key).is_some() {
+            return vec![cancelled(key, reason)];
         }
-    }
-
-    fn watched(&self) -> impl Iterator<Item = ByteString> {
-        self.running.values().flat_map(|running| match running {
-            Running::Watch(watch) => watch.filter.uris.clone(),
-            Running::Call(_) => Vec::new(),
-        })
+        let unwatched = self.subscriptions.remove(key).unwrap_or_default();
+        let unsubscribe = |uri: ByteString| {
+            let params = Object::new().with("uri", &*uri);
+            wire::request(&Id::number(self.own()), Method::ResourcesUnsubscribe.wire(), &params)
+        };
+        unwatched.into_iter().map(unsubscribe).collect()
     }
 
     /// Starts a listen. It runs at once where no resource has to be subscribed to first.
@@ -226,46 +202,24 @@ impl Session {
         if !self.capabilities.has(spec::Capability::ResourcesSubscribe) {
             filter.uris.clear();
         }
-        let watched: HashSet<_> = self.watched().collect();
-        let new: Vec<_> = filter.uris.iter().filter(|uri| !watched.contains(*uri)).cloned().collect();
-        self.running.insert(key, Running::Watch(Watch { filter, told: false }));
-        let requests = new.into_iter().map(|uri| {
+        let next = &mut self.next_own;
+        let due = self.subscriptions.add(key, filter, || {
+            *next += 1;
+            *next
+        });
+        let request = |(key, uri): (CallKey, ByteString)| {
             let params = Object::new().with("uri", &*uri);
-            let key = self.own();
-            self.subscribing.insert(key, uri);
             let message = wire::request(&Id::number(key), Method::ResourcesSubscribe.wire(), &params);
             (key, Outgoing { before: Vec::new(), message, params })
-        });
-        let requests = requests.collect();
-        Starting { requests, outputs: self.listening() }
+        };
+        let requests = due.into_iter().map(request).collect();
+        Starting { requests, outputs: self.listening([key]) }
     }
 
-    /// The upstream answered whether it watches a resource. One that it does not watch is not listened to.
-    fn subscribed(&mut self, uri: &ByteString, watches: bool) -> Vec<Output> {
-        if !watches {
-            for running in self.running.values_mut() {
-                if let Running::Watch(watch) = running {
-                    watch.filter.uris.retain(|other| other != uri);
-                }
-            }
-        }
-        self.listening()
-    }
-
-    /// The listens that run from now on.
-    fn listening(&mut self) -> Vec<Output> {
-        let waiting: HashSet<&ByteString> = self.subscribing.values().collect();
-        let mut outputs = Vec::new();
-        for (key, running) in &mut self.running {
-            if let Running::Watch(watch) = running
-                && !watch.told
-                && !watch.filter.uris.iter().any(|uri| waiting.contains(uri))
-            {
-                watch.told = true;
-                outputs.push(Output::Listening(*key, watch.filter.clone()));
-            }
-        }
-        outputs
+    /// Those of these listens that run from now on.
+    fn listening(&mut self, listens: impl IntoIterator<Item = CallKey>) -> Vec<Output> {
+        let run = |key| self.subscriptions.honoured(key).map(|filter| Output::Listening(key, filter));
+        listens.into_iter().filter_map(run).collect()
     }
 
     pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
@@ -291,14 +245,13 @@ impl Session {
 
     /// A call is over, or what was asked for a listen.
     pub(crate) fn end(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
-        if let Some(uri) = self.subscribing.remove(&key) {
-            return self.subscribed(&uri, answer.is_ok());
+        if let Some(listens) = self.subscriptions.answered(key, answer.is_ok()) {
+            return self.listening(listens);
         }
-        if !matches!(self.running.get(&key), Some(Running::Call(_))) {
-            return Vec::new();
+        match self.running.remove(&key) {
+            Some(_) => vec![Output::Answered(key, answer)],
+            None => Vec::new(),
         }
-        self.running.remove(&key);
-        vec![Output::Answered(key, answer)]
     }
 
     fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
@@ -317,10 +270,7 @@ impl Session {
     }
 
     fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
-        self.running.iter().filter_map(|(key, running)| match running {
-            Running::Call(call) => Some((*key, call)),
-            Running::Watch(_) => None,
-        })
+        self.running.iter().map(|(key, call)| (*key, call))
     }
 
     fn only_call(&self) -> Option<CallKey> {
@@ -365,7 +315,7 @@ impl Session {
                 data: None,
             });
         };
-        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return Vec::new() };
+        let Some(call) = self.running.get_mut(&key) else { return Vec::new() };
         call.queued.push_back((sent.id.clone(), ask));
         if call.open.is_empty() { call.next_round(key).into_iter().collect() } else { Vec::new() }
     }
