@@ -272,7 +272,8 @@ pub async fn tcp(
 }
 
 /// Serves each connection to a Unix socket as a pipe of its own, until `shutdown` is cancelled. Whoever may open the
-/// socket's file is served, as the user of this machine.
+/// socket's file is served, as the user of this machine. Unix only.
+#[cfg(unix)]
 pub async fn unix(
     listener: tokio::net::UnixListener,
     service: impl Service,

@@ -35,7 +35,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use authenticate::{Anonymous, Authenticate, Challenge};
 pub use crowd::Crowd;
-pub use listener::{serve, serve_unix};
+pub use listener::serve;
+#[cfg(unix)]
+pub use listener::serve_unix;
 pub use options::{Options, Paths};
 pub use proto::downstream::http::Replay;
 pub use request_guard::{host, origin};

@@ -5,20 +5,21 @@
 //! the protocol is theirs.
 
 mod accept;
-#[cfg(feature = "client")]
+// Programs are started in process groups, which other systems lack.
+#[cfg(all(unix, feature = "client"))]
 pub mod client;
 // Sockets use a part of it, the HTTP server all of it.
 #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
 mod crowd;
 // Some errors are a client's only, and so is reading a pipe to its end.
-#[cfg_attr(not(feature = "client"), allow(dead_code))]
+#[cfg_attr(not(all(unix, feature = "client")), allow(dead_code))]
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "http-server")]
 pub mod http;
-#[cfg_attr(not(feature = "client"), allow(dead_code))]
+#[cfg_attr(not(all(unix, feature = "client")), allow(dead_code))]
 mod line;
 // HTTP+SSE gives a pipe its messages.
 #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
@@ -27,15 +28,17 @@ mod queue;
 mod socket;
 // A client reads events, a server writes them.
 #[cfg(any(feature = "client", feature = "http-server"))]
-#[cfg_attr(not(all(feature = "client", feature = "http-server")), allow(dead_code))]
+#[cfg_attr(not(all(unix, feature = "client", feature = "http-server")), allow(dead_code))]
 mod sse;
-#[cfg(feature = "client")]
+#[cfg(all(unix, feature = "client"))]
 pub mod unix;
 
 pub use error::{TransportError, shown as shown_url};
 pub use line::{Line, Lines};
 pub use pipe::{serve_pipe, serve_stdio};
-pub use socket::{serve_tcp, serve_unix_lines};
+pub use socket::serve_tcp;
+#[cfg(unix)]
+pub use socket::serve_unix_lines;
 pub use tokio_util::sync::CancellationToken;
 
 /// Whole events that wait for a slow reader before who makes them waits too.

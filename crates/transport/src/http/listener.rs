@@ -11,7 +11,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
@@ -53,6 +55,7 @@ pub async fn serve(
 }
 
 /// Serves a Unix socket until `shutdown` is cancelled.
+#[cfg(unix)]
 pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: CancellationToken) {
     let options = Options::default();
     let (token, crowd) = (shutdown.clone(), Crowd::new(&options));
