@@ -47,6 +47,7 @@ const BACKLOG: usize = 256;
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 /// How long an answer may take to be sent as one JSON object: a client takes longer silence for a server that hangs.
 /// What takes longer gets an event stream, on which its client hears that it is alive, and for which it can come back.
+#[cfg(feature = "http-server")]
 const PROMPT: std::time::Duration = std::time::Duration::from_millis(500);
 /// How long a client may read nothing of what waits for it before its connection is let go.
 const STALL: std::time::Duration = std::time::Duration::from_secs(60);
