@@ -32,8 +32,8 @@ const dateline = resolve(values.dateline);
 const FILE = join(fileURLToPath(new URL('.', import.meta.url)), 'costs.json');
 /** How far from its number a cost may be, in parts of it. */
 const ROOM = 0.05;
-/** Costs of few pieces may differ by so many: a buffer more or less, a wake-up that found two things to do. */
-const PIECES = 3;
+/** Costs of few pieces may differ by so many: a buffer more or less; system calls also by how often a thread slept meanwhile. */
+const PIECES = { instructions: 0, allocations: 3, 'system calls': 8 };
 const FEW = 60;
 const MANY = 3 * FEW;
 const MODERN = '2026-07-28';
@@ -219,7 +219,7 @@ for (const [name, path] of Object.entries(PATHS).filter(([name]) => name.include
   for (const [what, count] of Object.entries(now[name])) {
     const due = known.costs[name]?.[what];
     const change = due ? count / due - 1 : 0;
-    const differs = compared && due !== undefined && Math.abs(count - due) > PIECES && Math.abs(change) > ROOM;
+    const differs = compared && due !== undefined && Math.abs(count - due) > PIECES[what] && Math.abs(change) > ROOM;
     const missing = compared && due === undefined && !values.write;
     const more = differs && count > due;
     worse += (more && !values.write) || missing ? 1 : 0;
