@@ -235,7 +235,7 @@ fn wrong(why: String) -> Error {
 }
 
 fn clipped(uri: &str) -> String {
-    uri.chars().take(200).collect()
+    proto::clipped(uri, 200)
 }
 
 fn uri(path: &str) -> String {

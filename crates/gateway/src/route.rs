@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytestring::ByteString;
 use proto::{
     Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, InputResponses,
-    Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, sound,
+    Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
 };
-use seal::purpose;
+use seal::{PAGE_SIZE, STATE_TTL, purpose};
 use serde::{Deserialize, Serialize};
 use spec::Method;
 
@@ -19,12 +19,6 @@ use crate::upstream::Upstream;
 use crate::upstream::connection::Lease;
 use crate::upstream::list::LISTS;
 use crate::upstream::state::State;
-
-/// How long a client may take to answer a question: one hour, as for servers that are built with this library.
-const STATE_TTL: Duration = Duration::from_secs(3600);
-
-/// How many entries a page of a merged list has: the default of servers that are built with this library.
-const PAGE: usize = 250;
 
 /// What the gateway seals in a request state: the server that asks, the connection that the call waits on, and the server's
 /// own state, as it was sent.
@@ -54,7 +48,7 @@ impl Gateway {
                 self.forward(&route.upstream, request).await
             }
             Method::ResourcesRead => {
-                let uri = text(&request.params, "uri")?;
+                let uri = required_string(&request.params, "uri")?;
                 self.read(uri, request).await
             }
             Method::CompletionComplete => self.complete(request).await,
@@ -116,7 +110,7 @@ impl Gateway {
         };
         let hint = CacheHint { ttl: Duration::ZERO, public: true };
         let placed = (1..).zip(entries.iter());
-        seal::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
+        seal::page(placed, request, PAGE_SIZE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
     /// Sends the client a log message when a server's entries are missing from a list.
@@ -144,7 +138,7 @@ impl Gateway {
         of: impl Fn(&Catalog) -> &NamedEntries,
         what: &str,
     ) -> Result<Route, Rejection> {
-        let name = text(params, "name")?;
+        let name = required_string(params, "name")?;
         of(&self.catalog()).route(&name).cloned().ok_or_else(|| {
             let name: String = name.chars().take(80).collect();
             Rejection::Params(format!("there is no {what} {name:?}{}", self.absent()))
@@ -178,7 +172,7 @@ impl Gateway {
                 route.upstream
             }
             Some("ref/resource") => {
-                let uri = text(&reference, "uri")?;
+                let uri = required_string(&reference, "uri")?;
                 let catalog = self.catalog();
                 let owner = catalog.template_owner(&uri).or_else(|| catalog.owner(&uri));
                 owner.ok_or_else(|| Rejection::Params(format!("there is no resource template {uri:?}")))?
@@ -384,12 +378,6 @@ impl Service for Gateway {
     fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
         self.catalog().header_params(tool)
     }
-}
-
-fn text(params: &Object, name: &str) -> Result<ByteString, Rejection> {
-    params
-        .string(name)
-        .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
 }
 
 /// Whether an error code may mean that there is no such resource. Older revisions and servers use both of these.

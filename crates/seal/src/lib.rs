@@ -24,6 +24,11 @@ pub use page::{page, paged};
 
 const NONCE: usize = 24;
 
+/// How long a client may take to answer a question: a user may be at lunch. What a request state keeps is lost after that.
+pub const STATE_TTL: Duration = Duration::from_secs(3600);
+/// How many entries a page of a list has at most where nothing else is set: some hundred kilobytes of tools.
+pub const PAGE_SIZE: usize = 250;
+
 /// A key of 256 bits.
 pub type Key = [u8; 32];
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytestring::ByteString;
 use proto::{
     Answer, BoxFuture, CacheHint, Description, Filter, HeaderParam, InputRequired, InputResponses, Listening,
-    Object, Peer, Raw, Rejection, Request, Service,
+    Object, Peer, Raw, Rejection, Request, Service, required_string,
 };
-use seal::purpose;
+use seal::{STATE_TTL, purpose};
 use spec::{Capability, InvalidInput, Method};
 
 use crate::content::ToolResult;
@@ -17,14 +17,11 @@ use crate::context::{Context, Earlier, Kept};
 use crate::error::{Error, Kind, Result};
 use crate::guard::guarded;
 use crate::offer::Offer;
-use crate::params::{arguments, clipped, named};
+use crate::params::{arguments, clipped};
 use crate::resource::Readable;
 use crate::schema::{Validator, value_of};
 use crate::server::Server;
 use crate::variables::Variables;
-
-/// How long a client may take to answer a question.
-const STATE_TTL: Duration = Duration::from_secs(3600);
 
 impl Server {
     async fn answer(&self, request: Request) -> Result<Answer, Rejection> {
@@ -61,7 +58,7 @@ impl Server {
     }
 
     async fn call_tool(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
-        let name = named(&request.params, "name")?;
+        let name = required_string(&request.params, "name")?;
         let tool = offer.tools.get(&name).ok_or_else(|| {
             Rejection::Params(format!(
                 "there is no tool {:?}; tools/list names those that exist",
@@ -99,7 +96,7 @@ impl Server {
     }
 
     async fn get_prompt(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
-        let name = named(&request.params, "name")?;
+        let name = required_string(&request.params, "name")?;
         let prompt = offer.prompts.get(&name).ok_or_else(|| {
             Rejection::Params(format!(
                 "there is no prompt {:?}; prompts/list names those that exist",
@@ -131,7 +128,7 @@ impl Server {
     }
 
     async fn read_resource(&self, offer: &Offer, request: Request) -> Result<Answer, Rejection> {
-        let uri = named(&request.params, "uri")?;
+        let uri = required_string(&request.params, "uri")?;
         url::Url::parse(&uri).map_err(|e| {
             Rejection::Params(format!(
                 "\"uri\" must be a URI with a scheme; {:?} is none: {e}",

@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use proto::{CacheHint, Description, Object, Peer, Raw};
-use seal::{Keys, ProcessKey, Sealer, SystemClock};
+use seal::{Keys, PAGE_SIZE, ProcessKey, Sealer, SystemClock};
 use serde::Serialize;
 use spec::Method;
 
@@ -65,7 +65,7 @@ impl Server {
             extensions: Vec::new(),
             dynamic: false,
             keys: None,
-            page: 250,
+            page: PAGE_SIZE,
             hints: HashMap::new(),
             completions: COMPLETIONS,
             calls: None,

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use proto::{Object, Raw, Rejection, Request};
+use proto::{Object, Raw, Rejection, Request, required_string};
 
 use crate::complete::{self, Completer, CompletionArgument};
 use crate::error::Error;
 use crate::guard::caught;
 use crate::offer::Offer;
-use crate::params::{clipped, named};
+use crate::params::clipped;
 use crate::server::Server;
 
 impl Server {
@@ -38,10 +38,10 @@ fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, Com
         object.ok_or_else(|| wrong(format!("{name:?} is required, and must be an object")))
     };
     let (reference, argument) = (part("ref")?, part("argument")?);
-    let (name, typed) = (named(&argument, "name")?, named(&argument, "value")?);
+    let (name, typed) = (required_string(&argument, "name")?, required_string(&argument, "value")?);
     let completer = match reference.string("type").as_deref() {
         Some("ref/prompt") => {
-            let prompt = named(&reference, "name")?;
+            let prompt = required_string(&reference, "name")?;
             let found = offer.prompts.get(&prompt);
             let found = found.ok_or_else(|| wrong(format!("there is no prompt {:?}", clipped(&prompt))))?;
             let argument = found.arguments.iter().find(|a| a.name == *name);
@@ -49,7 +49,7 @@ fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, Com
             argument.ok_or_else(unknown)?.complete.clone()
         }
         Some("ref/resource") => {
-            let uri = named(&reference, "uri")?;
+            let uri = required_string(&reference, "uri")?;
             let found = offer.templates.get(&uri);
             let found =
                 found.ok_or_else(|| wrong(format!("there is no resource template {:?}", clipped(&uri))))?;

@@ -1,14 +1,6 @@
 //! What most methods have in their params.
 
-use bytestring::ByteString;
 use proto::{Object, Raw, Rejection};
-
-/// A member that must be there, and be a string.
-pub(crate) fn named(params: &Object, name: &str) -> Result<ByteString, Rejection> {
-    params
-        .string(name)
-        .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
-}
 
 /// The arguments, as an object; none are an empty one.
 pub(crate) fn arguments(params: &Object) -> Result<Raw, Rejection> {
@@ -21,5 +13,5 @@ pub(crate) fn arguments(params: &Object) -> Result<Raw, Rejection> {
 
 /// A name that a client sent, short enough for a message.
 pub(crate) fn clipped(text: &str) -> String {
-    text.chars().take(80).collect()
+    proto::clipped(text, 80)
 }

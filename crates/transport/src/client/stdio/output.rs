@@ -27,8 +27,10 @@ pub(super) struct Output<R> {
 #[derive(Default)]
 struct PartialMessage {
     text: Vec<u8>,
-    /// How many objects and arrays are open.
-    depth: usize,
+    /// The objects and arrays that are open, by how they begin.
+    open: Vec<u8>,
+    /// Whether its further lines are indented.
+    indented: bool,
     /// Whether a string is open.
     quoted: bool,
     /// Whether the last character was a backslash in a string.
@@ -40,6 +42,7 @@ impl PartialMessage {
     fn add(&mut self, line: &[u8]) -> bool {
         if !self.text.is_empty() {
             self.text.push(b'\n');
+            self.indented |= line.first().is_some_and(u8::is_ascii_whitespace);
         }
         self.text.extend_from_slice(line);
         for byte in line {
@@ -48,13 +51,23 @@ impl PartialMessage {
                 b'\\' if self.quoted => self.escaped = true,
                 b'"' => self.quoted = !self.quoted,
                 _ if self.quoted => {}
-                b'{' | b'[' => self.depth += 1,
-                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b'{' | b'[' => self.open.push(*byte),
+                b'}' | b']' => drop(self.open.pop()),
                 _ => {}
             }
         }
         self.escaped = false;
-        self.depth == 0 && !self.quoted
+        self.open.is_empty() && !self.quoted
+    }
+
+    /// Whether a line begins the next message, so that this one is never complete. Where lines are not indented, one of an
+    /// array begins like a message.
+    fn ends_before(&self, line: &[u8], complete: bool) -> bool {
+        match (self.quoted, self.open.last()) {
+            (true, _) => complete && is_message(line),
+            (false, Some(b'[')) if !self.indented => is_message(line),
+            (false, _) => line.starts_with(b"{"),
+        }
     }
 }
 
@@ -72,9 +85,7 @@ impl<R: AsyncRead + Unpin> Output<R> {
     fn take(&mut self, line: Bytes) {
         let complete = is_complete(line.trim_ascii());
         if let Some(partial) = &mut self.partial {
-            // The further lines of a message are indented: a line that begins like a message is the next message.
-            let begins = if partial.quoted { complete && is_message(&line) } else { line.starts_with(b"{") };
-            if !begins {
+            if !partial.ends_before(&line, complete) {
                 let complete = partial.add(&line);
                 if complete || partial.text.len() > self.limit {
                     self.release();
@@ -165,6 +176,7 @@ mod tests {
     async fn a_message_over_several_lines_is_one_and_what_is_never_whole_costs_itself() {
         let one = r#"{"jsonrpc":"2.0","id":16}"#;
         let pretty = "{\n  \"jsonrpc\": \"2.0\",\n  \"result\": [\n    {}\n  ]\n}";
+        let flat = "{\n\"id\": 16,\n\"result\": [\n{\n\"a\": {}\n},\n{}\n]\n}";
         let broken = "{\"a\":\"x\n y\n\n{ z\"}";
         for (text, due) in [
             (format!("{one}\n{pretty}\r\n{one}\n"), vec![one, pretty, one]),
@@ -172,6 +184,8 @@ mod tests {
             (format!("{{\"half\": \n[]\n{one}\n"), vec!["{\"half\": \n[]", one]),
             (format!("{{\"a\":\"never\n{one}\n"), vec!["{\"a\":\"never", one]),
             (format!("{{\n{pretty}\n"), vec!["{", pretty]),
+            (format!("{flat}\n{one}\n{flat}\n"), vec![flat, one, flat]),
+            (format!("{{\"half\": [\n{one}\n"), vec!["{\"half\": [", one]),
             (format!("  {one}  \n{{\n"), vec![one, "{"]),
             (format!("{{\"id\":16,\n{}\n{one}\n", " \n".repeat(60)), vec!["over Some(16)", one]),
         ] {
