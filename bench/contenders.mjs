@@ -133,7 +133,12 @@ export const gateways = {
     lacks: { stdio: 'it starts no programs', across: 'it does not translate' },
   },
   dateline: { title: 'dateline', front: dateline, lacks: {} },
-  'crate-mcp-proxy': { title: 'mcp-proxy (crates.io)', front: crateMcpProxy, lacks: {} },
+  'crate-mcp-proxy': {
+    title: 'mcp-proxy (crates.io)',
+    front: crateMcpProxy,
+    // What a workload is called whose server takes no handshake.
+    lacks: Object.fromEntries(['gateway-modern', 'gateway-1m', 'gateway-up'].map((name) => [name, 'it opens a server on HTTP by a handshake only'])),
+  },
   'npm-mcp-proxy': {
     title: 'mcp-proxy (npm)',
     front: (port, folder, { command }) =>
