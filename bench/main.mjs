@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, release, tmpdir, totalmem } from 'node:os';
+import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -177,6 +177,8 @@ const machine = () => ({
   cores: cpus().length,
   memory: totalmem(),
   kernel: release(),
+  // What else wants the processors.
+  load: loadavg()[0],
   rustc: version('rustc', '--version'),
   node: version(NODE(), '--version'),
   python: version(process.env.PYTHON ?? 'python3', '--version'),

@@ -116,7 +116,8 @@ const table = ([head, ...rest]) =>
 /** docs/performance.md. */
 export function document(run) {
   const { machine, quick, rounds, window, starts, seconds } = run;
-  const command = `bench/run${quick ? ' --quick' : ''}${!quick && rounds === 3 ? '' : quick && rounds === 1 ? '' : ` --rounds ${rounds}`} --write`;
+  const usual = rounds === (quick ? 1 : 3);
+  const command = `bench/run${quick ? ' --quick' : ''}${usual ? '' : ` --rounds ${rounds}`} --write`;
   const workloads = run.workloads.map((workload) => {
     const out = left(workload);
     return `### ${workload.title}\n\n\`${workload.name}\`\n\n${table(rows(workload))}\n${out.length ? `\nLeft out: ${out.join('; ')}.\n` : ''}`;
@@ -135,6 +136,7 @@ count**: numbers of two runs, or of two machines, must not be compared.
 | Date | ${machine.date} |
 | Command | \`${command}\`, ${Math.round(seconds / 60) || 1} min |
 | Machine | ${machine.processor}, ${machine.cores} cores, ${number(machine.memory / 2 ** 30)} GiB, Linux ${machine.kernel} |
+| Load when it began | ${number(machine.load, 1)} processes wanted one of the ${machine.cores} cores: a quiet machine has about 0 |
 | Compilers and runtimes | ${machine.rustc}; Node ${machine.node}; ${machine.python} |
 | Rounds | ${rounds}; in each round every contender once, in another order |
 | Window | ${window.measured} ms for each row, after ${window.warm} ms that are not counted; ${starts} starts |
