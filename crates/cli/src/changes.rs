@@ -1,18 +1,19 @@
-//! Tells when a file should be read again.
+//! Watches a file, and says when it should be read again.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dateline::CancellationToken;
 use notify::Watcher as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::admin::SETTLES;
-
-/// What a folder of Kubernetes renames to put new files in the place of all old ones.
+/// How long a change of a file settles before it is read: an editor may write a file in several steps.
+const SETTLES: Duration = Duration::from_millis(200);
+/// The link that Kubernetes replaces to change all files of a folder at once.
 const ALL_AT_ONCE: &str = "..data";
 /// How many links are followed to the file; the system itself stops at as many.
 const LINKS: usize = 40;
@@ -22,16 +23,16 @@ pub(crate) struct Changes {
     path: PathBuf,
     hangup: Signal,
     written: mpsc::Receiver<()>,
-    /// What has to be called so to concern the file.
+    /// The names of files and folders whose changes concern the file.
     names: Arc<Mutex<BTreeSet<OsString>>>,
-    /// Ends with the value.
+    /// It watches until it is dropped.
     watcher: Option<notify::RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
 }
 
 impl Changes {
-    /// Watches a file, which may be a link, and may be missing with the folders that it will be in. `what` it is stands
-    /// in a warning where that cannot be done, and only SIGHUP is left.
+    /// Watches a file. It may be a link, and it may be missing together with its folders. If it cannot be watched, `what` it
+    /// is stands in a warning, and only SIGHUP remains.
     pub(crate) fn of(path: &Path, what: &str) -> Option<Changes> {
         let hangup = signal(SignalKind::hangup()).ok()?;
         let (told, written) = mpsc::channel(1);
@@ -60,7 +61,7 @@ impl Changes {
         Some(changes)
     }
 
-    /// Waits for the next one; false where there is none until `shutdown`.
+    /// Waits for the next change; returns false after `shutdown`.
     pub(crate) async fn next(&mut self, shutdown: &CancellationToken) -> bool {
         tokio::select! {
             () = shutdown.cancelled() => return false,

@@ -2,9 +2,9 @@
 
 use crate::words;
 
-/// All went well.
+/// The exit code when all went well.
 pub(crate) const DONE: u8 = 0;
-/// Wrong usage or configuration.
+/// The exit code for wrong usage or configuration.
 pub(crate) const USAGE: u8 = 2;
 
 /// Why the program ends without having done what it was asked.
@@ -12,9 +12,9 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) enum Failure {
     /// The server answered with an error.
     Answer(String),
-    /// A tool says that it failed, in as many lines as it likes.
+    /// A tool reports an error, in a text of one or several lines.
     Tool(String),
-    /// Nobody reads standard output any more, as after `| head`: there is nothing left to do, and nobody to tell.
+    /// The reader of standard output went away, as `head` does. This is no error.
     Unread,
     /// Wrong usage or configuration.
     Usage(String),
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// What is said of it on standard error: much of it may be what a server said.
+    /// What is written to standard error. Much of it may come from a server, so it is escaped.
     pub(crate) fn told(&self) -> Option<String> {
         match self {
             Failure::Unread => None,
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// The known name that somebody meant, as the end of a sentence; empty where none is near.
+/// The known name that is nearest to an unknown one, as the end of a sentence; empty if none is near.
 pub(crate) fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let distance = |known: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
     match known.into_iter().min_by_key(distance) {

@@ -1,4 +1,4 @@
-//! Keys for what clients keep between requests: `--key-file`, and `dateline key`.
+//! The keys that seal what clients keep between requests: of this process, or of `--key-file`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,14 +13,14 @@ use dateline::seal::{Key, Keys, ProcessKey};
 use crate::changes::Changes;
 use crate::exit::Failure;
 use crate::readers;
-use crate::terminal::{self, say};
+use crate::terminal::say;
 
 /// The keys of this process.
 #[derive(Clone)]
 pub(crate) enum Keyring {
-    /// One of its own.
+    /// A random key that ends with the process.
     Process(ProcessKey),
-    /// Those of a file, which other processes have too.
+    /// The keys of a file, which other processes may share.
     File(Arc<KeyFile>),
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct KeyFile {
 }
 
 impl Keyring {
-    /// A key that dies with the process.
+    /// Makes a random key that ends with the process.
     pub(crate) fn process() -> Result<Keyring, Failure> {
         let key = ProcessKey::new().map_err(|e| Failure::Other(format!("no key could be made: {e}")))?;
         Ok(Keyring::Process(key))
     }
 
-    /// The keys of a file, which is read again as it changes; without a file a key of this process.
+    /// Reads the keys of a file, and reads them again when it changes. Without a file, makes a key of this process.
     pub(crate) fn open(file: Option<PathBuf>, shutdown: &CancellationToken) -> Result<Keyring, Failure> {
         let Some(path) = file else { return Keyring::process() };
         let keys = read(&path).map_err(Failure::Usage)?;
@@ -59,7 +59,7 @@ impl Keyring {
     }
 }
 
-/// A file that is wrong changes nothing: what the keys sealed would be lost.
+/// Reads the file again whenever it changes. A file with a mistake changes nothing: what the keys sealed would be lost.
 async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
     let Some(mut changes) = Changes::of(&file.path, "the key file") else { return };
     while changes.next(&shutdown).await {
@@ -88,7 +88,7 @@ fn read(path: &Path) -> Result<Vec<Key>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // What stands there may be a secret all the same, and is not shown.
+        // The line may be a secret, so it is not shown.
         keys.push(key(line).map_err(|is| {
             format!(
                 "{shown}:{}: this is no key: it {is}. A key is 32 bytes, in base64 or hex, on a line of its own; \
@@ -122,10 +122,10 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     Some(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
-/// `dateline key`.
-pub(crate) fn print() -> Result<(), Failure> {
+/// A new key, as text.
+pub(crate) fn new_key() -> Result<String, Failure> {
     let key = Keyring::process()?.keys().into_iter().next().unwrap_or_default();
-    terminal::print(&(general_purpose::STANDARD.encode(key) + "\n"))
+    Ok(general_purpose::STANDARD.encode(key))
 }
 
 #[cfg(test)]

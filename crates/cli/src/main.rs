@@ -3,17 +3,19 @@
 mod admin;
 mod args;
 mod changes;
-mod client;
+mod commands;
 mod config;
 mod configure;
+mod configured;
+mod connect;
 mod exit;
 mod keys;
+mod listening;
+mod options;
 mod readers;
-mod revisions;
-mod serve;
+mod signals;
 mod socket;
 mod terminal;
-mod token;
 mod words;
 
 use std::io::IsTerminal as _;
@@ -24,6 +26,9 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::debug_fn;
 
 use args::{Cli, Command, LogFormat};
+use commands::{
+    add, call, check_config, demo, import, key, list, logs, remove, restart, revisions, serve, status, stdio,
+};
 use exit::Failure;
 use terminal::{LastWords, Log};
 
@@ -94,20 +99,20 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .map_err(|e| Failure::Other(format!("the runtime cannot start: {e}")))?;
     let outcome = runtime.block_on(async {
         match cli.command {
-            Command::Serve(args) => serve::serve(args).await,
-            Command::Stdio(args) => serve::stdio(args).await,
-            Command::List(args) => client::list(args, cli.json).await,
-            Command::Call(args) => client::call(args, cli.json).await,
-            Command::Demo(args) => serve::demo(args).await,
-            Command::Status(args) => admin::show_status(args, cli.json).await,
-            Command::Logs(args) => admin::show_logs(args, cli.json).await,
-            Command::Restart(args) => admin::restart(args, cli.json).await,
-            Command::CheckConfig { file } => configure::check(file, cli.json),
-            Command::Import(args) => configure::import(args, cli.json).await,
-            Command::Add(args) => configure::add(args).await,
-            Command::Remove(args) => configure::remove(args).await,
-            Command::Key => keys::print(),
-            Command::Revisions(args) => revisions::show(&args, cli.json),
+            Command::Serve(args) => serve::run(args).await,
+            Command::Stdio(args) => stdio::run(args).await,
+            Command::List(args) => list::run(args, cli.json).await,
+            Command::Call(args) => call::run(args, cli.json).await,
+            Command::Demo(args) => demo::run(args).await,
+            Command::Status(args) => status::run(args, cli.json).await,
+            Command::Logs(args) => logs::run(args, cli.json).await,
+            Command::Restart(args) => restart::run(args, cli.json).await,
+            Command::CheckConfig(args) => check_config::run(args, cli.json),
+            Command::Import(args) => import::run(args, cli.json).await,
+            Command::Add(args) => add::run(args).await,
+            Command::Remove(args) => remove::run(args).await,
+            Command::Key => key::run(),
+            Command::Revisions(args) => revisions::run(&args, cli.json),
             Command::Guard => Ok(()),
         }
     });

@@ -1,4 +1,4 @@
-//! Files with secrets that others than their owner can read.
+//! Warns of files with secrets that other users can read.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use jsonc_parser::ast::{Object, ObjectPropName, Value};
 use jsonc_parser::{CollectOptions, ParseOptions};
 
-/// What others than the owner may do with a file.
+/// The permission bits by which other users can read or write a file.
 const OTHERS: u32 = 0o066;
-/// What the name of a secret has in it.
+/// Words of which the name of a secret has one.
 const SECRET: [&str; 9] =
     ["auth", "cookie", "credential", "key", "passphrase", "passw", "private", "secret", "token"];
 
-/// A warning where others than its owner can read or write a file.
+/// A warning if other users can read or write a file.
 pub(crate) fn of(path: &Path) -> Option<String> {
     let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
     let shown = path.display();
@@ -21,7 +21,7 @@ pub(crate) fn of(path: &Path) -> Option<String> {
         .then(|| format!("others than its owner can read or write {shown}; chmod 600 {shown}"))
 }
 
-/// The same for a configuration in which secrets stand as they are, and not as variables.
+/// A warning if other users can read or write a configuration that holds a secret itself, and not a variable.
 pub(crate) fn of_configuration(path: &Path) -> Option<String> {
     let warning = of(path)?;
     let text = std::fs::read_to_string(path).ok()?;
@@ -31,7 +31,7 @@ pub(crate) fn of_configuration(path: &Path) -> Option<String> {
     Some(format!("{place} looks like a secret, and {warning}"))
 }
 
-/// Where a secret stands in a configuration, as the names that lead there.
+/// The place of the first secret in a configuration, as the names that lead to it.
 fn secret_in(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Object(object) => object.properties.iter().find_map(|property| {
@@ -99,7 +99,7 @@ fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|word| name.contains(word))
 }
 
-/// Not put in from elsewhere, and not empty.
+/// Whether a value is a secret itself: neither empty nor a variable.
 fn is_literal(value: &str) -> bool {
     !value.is_empty() && !value.contains("${") && !value.starts_with('$')
 }

@@ -1,4 +1,4 @@
-//! Unix sockets, and the files that they are.
+//! Unix sockets, and their files.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -12,7 +12,7 @@ pub(crate) struct Socket {
     pub(crate) file: File,
 }
 
-/// The file of a socket; dropped, it is removed.
+/// The file of a socket. It is removed when this is dropped.
 pub(crate) struct File {
     path: PathBuf,
     inode: Option<u64>,
@@ -20,20 +20,20 @@ pub(crate) struct File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // The next one may have put its own in this place already.
+        // Another process may have replaced the file by its own already.
         if inode(&self.path) == self.inode {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// What identifies the file at a path.
+/// The inode of the file at a path.
 fn inode(path: &Path) -> Option<u64> {
     std::fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
 
 impl Socket {
-    /// Listens at a path, for this user alone; `Ok(None)` while another process does.
+    /// Listens at a path, for this user alone. `Ok(None)` while another process listens there.
     ///
     /// # Errors
     /// When there is something else at the path, or it cannot be written to.
@@ -42,7 +42,7 @@ impl Socket {
         if UnixStream::connect(path).await.is_ok() {
             return Ok(None);
         }
-        // What is left of one that was killed; anything else is not ours to remove.
+        // A process that was killed leaves its socket; any other file stays.
         if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
             let _ = std::fs::remove_file(path);
         }

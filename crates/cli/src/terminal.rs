@@ -1,5 +1,7 @@
-//! Standard output and standard error. Neither can stop the program: what goes to standard error is written by a thread
-//! of its own and may be lost, and a reader of standard output that went away has read enough.
+//! Writes to standard output and standard error.
+//!
+//! Neither can stop the program. A thread of its own writes to standard error from a bounded queue; lines that find no room
+//! are lost, and counted. When the reader of standard output goes away, the program ends without an error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -19,7 +21,10 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a descriptor that somebody made non-blocking is left alone while it is full.
 const FULL: Duration = Duration::from_millis(20);
 
-/// Prints; a reader that went away, as `head` does, ends the program without a word.
+/// Prints to standard output.
+///
+/// # Errors
+/// When nobody reads it any more, or it cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
@@ -28,12 +33,12 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     })
 }
 
-/// Says something on standard error, on a line of its own.
+/// Writes a line to standard error.
 pub(crate) fn say(text: &str) {
     show(format!("{text}\n").into_bytes());
 }
 
-/// The same without an end of line, for what is written over.
+/// Writes bytes to standard error, without an end of line: for a line that is written over later.
 pub(crate) fn show(bytes: Vec<u8>) {
     STDERR.push(bytes);
 }

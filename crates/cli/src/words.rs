@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde::Serialize;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 /// A text as one line.
@@ -20,7 +20,7 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 /// A value as JSON for people and programs, with an end of line.
-pub(crate) fn json(value: &Value) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     json_text(&serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"
 }
 
@@ -96,6 +96,8 @@ fn is_colour(last: char, c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

@@ -158,7 +158,7 @@ async fn ends(pid: u64) {
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{pid} is left behind"));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_edit_is_served_and_what_did_not_change_keeps_running() {
     let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
     let (kept, stopped) = (daily.pids("a").await, daily.pids("b").await);
@@ -183,7 +183,7 @@ async fn an_edit_is_served_and_what_did_not_change_keeps_running() {
     assert!(tools(&mut modern).await.contains(&"c_echo".to_owned()));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_edit_that_is_wrong_changes_nothing() {
     let daily = Daily::start(json!({"a": demo()}), json!({})).await;
     let before = daily.pids("a").await;
@@ -196,7 +196,7 @@ async fn an_edit_that_is_wrong_changes_nothing() {
     assert_eq!(daily.pids("a").await, before);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn kill_9_of_a_server_ends_its_calls_at_once_and_it_is_back() {
     let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
     let victim = daily.pids("a").await[0];
@@ -224,7 +224,7 @@ async fn kill_9_of_a_server_ends_its_calls_at_once_and_it_is_back() {
     assert_eq!(client.call("a_echo", json!({"message": "again"})).await.said(), "again");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_end_of_a_killed_server_is_told_with_its_reason_each_time() {
     let daily = Daily::start(json!({"a": demo()}), json!({})).await;
     for killed in 0..4 {
@@ -238,7 +238,7 @@ async fn the_end_of_a_killed_server_is_told_with_its_reason_each_time() {
     assert!(down.iter().all(|line| line.contains("the server a ended (signal: 9")), "{down:#?}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_is_slow_to_start_is_spoken_to_in_its_own_era() {
     let folder = Folder::new();
     let slow = |name: &str, era: &str| {
@@ -255,7 +255,7 @@ async fn a_server_that_is_slow_to_start_is_spoken_to_in_its_own_era() {
     assert_eq!((starts("both"), starts("old")), (2, 1));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_is_spoken_to_in_the_era_that_is_configured() {
     let old = json!({"command": DATELINE, "args": ["demo", "--stdio", "--era", "legacy"]});
     let mut http = Program::http(DATELINE, &["demo", "--listen", "127.0.0.1:0"]).await;
@@ -274,7 +274,7 @@ async fn a_server_is_spoken_to_in_the_era_that_is_configured() {
     assert!(why.contains("does not answer server/discover as a modern server does"), "{why}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn kill_9_of_dateline_leaves_no_process() {
     let folder = Folder::new();
     let child = folder.path("child.pid");
@@ -292,7 +292,7 @@ async fn kill_9_of_dateline_leaves_no_process() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn status_says_what_is_wrong_with_each_server() {
     let broken = json!({"command": "/bin/sh", "args": ["-c", "echo no licence >&2; exit 3"]});
     let missing = json!({"command": "dateline-no-such-program"});
@@ -323,14 +323,14 @@ async fn status_says_what_is_wrong_with_each_server() {
     assert!(logs.lines().all(|line| line.contains(" broken ")) && logs.contains("no licence"), "{logs}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn without_a_running_dateline_status_says_so() {
     let output = run(&["status", "--admin-socket", "/nonexistent/admin.sock"]).await;
     assert_eq!(output.code, 3);
     assert!(output.err.contains("no dateline is running"), "{}", output.err);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_admin_api_beside_the_endpoint_is_behind_the_same_checks() {
     let folder = Folder::new();
     let config = folder.write("config.json", &json!({"mcpServers": {"a": demo()}}).to_string());
@@ -356,7 +356,7 @@ async fn the_admin_api_beside_the_endpoint_is_behind_the_same_checks() {
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_pool_grows_while_calls_are_many_and_shrinks_again() {
     let ours = json!({"servers": {"a": {"pool": {"min": 1, "max": 3, "idleSeconds": 1}}}});
     let daily = Daily::start(json!({"a": demo()}), ours).await;
@@ -374,7 +374,7 @@ async fn a_pool_grows_while_calls_are_many_and_shrinks_again() {
     daily.until("a", "one", |s| s["pids"].as_array().unwrap().len() == 1).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_can_be_started_on_first_use_and_ended_when_unused() {
     let ours = json!({"servers": {"a": {"pool": {"min": 0, "max": 1, "idleSeconds": 1}}}});
     let daily = Daily::start(json!({"a": demo()}), ours).await;
@@ -387,7 +387,7 @@ async fn a_server_can_be_started_on_first_use_and_ended_when_unused() {
     assert_eq!(client.call("echo", json!({"message": "awake"})).await.said(), "awake");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tools_are_shown_as_the_configuration_says() {
     let ours = json!({"prefix": "always", "servers": {"a": {
         "allow": ["e*", "add", "countdown"], "deny": ["count*"],
@@ -405,7 +405,7 @@ async fn tools_are_shown_as_the_configuration_says() {
     assert_eq!(client.call("a_countdown", json!({"from": 1, "intervalMs": 1})).await.code(), -32602);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn names_stay_while_a_server_is_away() {
     let folder = Folder::new();
     let config = |b: Value| json!({"mcpServers": {"a": demo(), "b": b}}).to_string();
@@ -434,7 +434,7 @@ async fn names_stay_while_a_server_is_away() {
     assert!(one.contains(&"a_echo".to_owned()) && !one.contains(&"echo".to_owned()), "{one:?}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_11_a_session_that_lapsed_is_opened_again() {
     for era in ["legacy", "modern"] {
         let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
@@ -451,7 +451,7 @@ async fn prox_11_a_session_that_lapsed_is_opened_again() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn changes_of_a_remote_server_are_passed_on() {
     for era in ["legacy", "modern"] {
         let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
@@ -470,7 +470,7 @@ async fn changes_of_a_remote_server_are_passed_on() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn questions_of_a_remote_server_reach_the_client() {
     for era in ["legacy", "modern"] {
         let remote = Program::http(DATELINE, &["demo", "--era", era, "--listen", "127.0.0.1:0"]).await;
@@ -489,7 +489,7 @@ async fn questions_of_a_remote_server_reach_the_client() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn servers_are_added_checked_imported_and_removed() {
     let folder = Folder::new();
     let home = folder.path("");
@@ -519,7 +519,7 @@ async fn servers_are_added_checked_imported_and_removed() {
     assert!(!text.contains("mine"), "{text}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn odd_keys_are_warned_of_and_wrong_ones_stop_the_start() {
     let folder = Folder::new();
     let mut server = demo();
@@ -541,7 +541,7 @@ async fn odd_keys_are_warned_of_and_wrong_ones_stop_the_start() {
     assert_eq!(stdin, Some(2));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_ends_its_servers_when_its_input_ends() {
     let folder = Folder::new();
     let config = folder.write("config.json", &json!({"mcpServers": {"a": demo()}}).to_string());
@@ -615,7 +615,7 @@ async fn answer(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_15_a_request_to_a_modern_server_has_all_that_the_revision_requires() {
     // The revision is the server's.
     testkit::covers(&[testkit::MODERN], testkit::Wire::Http, testkit::Between::Gateway);
@@ -652,7 +652,7 @@ async fn prox_15_a_request_to_a_modern_server_has_all_that_the_revision_requires
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_merged_list_that_is_longer_than_a_page_comes_in_pages() {
     let names: Vec<String> = (0..300).map(|n| format!("tool{n:03}")).collect();
     let many = crate::gateway::scripted(&["--tools", &names.join(",")]);
@@ -674,7 +674,7 @@ async fn a_merged_list_that_is_longer_than_a_page_comes_in_pages() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_words_of_all_servers_on_their_use_are_merged() {
     let daily = Daily::start(json!({"a": demo(), "b": demo()}), json!({})).await;
     daily.pids("a").await;
@@ -687,7 +687,7 @@ async fn the_words_of_all_servers_on_their_use_are_merged() {
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn logs_can_be_structured() {
     let folder = Folder::new();
     let servers = json!({"mcpServers": {"gone": {"command": "dateline-no-such-program"}}});
@@ -703,7 +703,7 @@ async fn logs_can_be_structured() {
     assert_eq!((&logged["level"], &logged["fields"]["server"]), (&json!("WARN"), &json!("gone")), "{line}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_admin_socket_passes_to_the_next_dateline() {
     let folder = Folder::new();
     let socket = folder.path("admin.sock");
@@ -740,7 +740,7 @@ fn sent(file: &str, method: &str) -> usize {
     std::fs::read_to_string(file).unwrap_or_default().matches(&format!("\"method\":\"{method}\"")).count()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_08_what_a_server_is_was_found_out_once_and_again_where_that_proves_wrong() {
     let folder = Folder::new();
     let (old, lines) = (folder.path("old"), folder.path("lines"));

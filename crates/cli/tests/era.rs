@@ -107,7 +107,7 @@ async fn owns_the_key(session: &mut Client, headers: &[(&str, &str)], told: &str
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_01_the_body_decides_but_a_live_session_owns_the_key() {
     let server = modern(Wire::Http).await;
     let mut ended = session(&server, LATEST_LEGACY, json!({})).await;
@@ -152,7 +152,7 @@ async fn era_01_the_body_decides_but_a_live_session_owns_the_key() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_02_initialize_selects_legacy_for_the_session_or_the_rest_of_the_pipe() {
     for wire in WIRES {
         for revision in LEGACY {
@@ -207,7 +207,7 @@ fn names_both_ways(reply: &Reply) -> bool {
     [VERSION, CAPABILITIES, "initialize"].iter().chain(&OFFERED).all(|word| told.contains(word))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_03_what_belongs_to_no_era_is_told_both_ways_in() {
     for wire in WIRES {
         // What belongs to no era is of no revision either.
@@ -272,7 +272,7 @@ async fn era_03_what_belongs_to_no_era_is_told_both_ways_in() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_02_era_03_an_event_stream_is_a_session_once_initialize_opened_it_and_nothing_before() {
     let told = |reply: &Reply| {
         let told = reply.error()["message"].as_str().unwrap().to_owned();
@@ -340,7 +340,7 @@ async fn launched(wire: Wire, args: &[&str]) -> (Vec<(Option<u16>, String)>, (bo
     (said, eras)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_04_a_configuration_serves_the_same_eras_at_every_launch() {
     for wire in LEGACY_WIRES {
         let is_sse = wire == Wire::Sse;
@@ -373,7 +373,7 @@ pub(crate) fn sampled(text: &str) -> Value {
     json!({"role": "assistant", "content": {"type": "text", "text": text}, "model": "m"})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_05_a_server_set_to_modern_only_says_so_and_has_no_sessions() {
     let info = json!({"name": "testkit", "version": "1"});
     for wire in WIRES {
@@ -434,7 +434,7 @@ async fn era_05_a_server_set_to_modern_only_says_so_and_has_no_sessions() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_06_a_modern_request_sees_nothing_of_a_session_on_the_same_endpoint() {
     let server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -488,7 +488,7 @@ async fn era_06_a_modern_request_sees_nothing_of_a_session_on_the_same_endpoint(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_07_every_revision_served_is_named_the_modern_ones_first() {
     for wire in WIRES {
         for (args, served) in [(&["demo"][..], &OFFERED[..]), (&["demo", "--era", "modern"], &OFFERED[..1])] {
@@ -511,7 +511,7 @@ async fn era_07_every_revision_served_is_named_the_modern_ones_first() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn era_08_of_several_faults_the_first_in_order_is_named() {
     let mut client = modern(Wire::Http).await;
     let unserved = "2031-01-01";
@@ -553,7 +553,7 @@ async fn era_08_of_several_faults_the_first_in_order_is_named() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn initialize_needs_no_header_of_a_later_era() {
     let server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -572,7 +572,7 @@ async fn initialize_needs_no_header_of_a_later_era() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_version_from_the_future_is_not_taken_for_a_known_one() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -634,7 +634,7 @@ pub(crate) fn haiku_topic() -> Value {
     json!({"ref": {"type": "ref/prompt", "name": "haiku"}, "argument": {"name": "topic", "value": "r"}})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn nothing_of_the_modern_era_reaches_a_legacy_client() {
     for wire in LEGACY_WIRES {
         for revision in LEGACY {
@@ -660,7 +660,7 @@ async fn nothing_of_the_modern_era_reaches_a_legacy_client() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn each_revision_gets_the_fields_that_it_has() {
     const TOOL: [&[&str]; 5] = [
         &["name", "description", "inputSchema"],
@@ -701,7 +701,7 @@ async fn each_revision_gets_the_fields_that_it_has() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_method_that_is_gone_is_unknown_to_a_modern_peer_on_a_pipe_too() {
     let mut client = modern(Wire::Stdio).await;
     for (method, params) in [

@@ -77,7 +77,7 @@ async fn takes(client: &mut Client, interim: &Value) -> bool {
     false
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_05_each_round_of_a_call_goes_to_another_process() {
     for wire in WIRES {
         let keys = KeyFile::new(&format!("# ours\n\n  {}  \n", new_key().await));
@@ -107,7 +107,7 @@ async fn mrtr_05_each_round_of_a_call_goes_to_another_process() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_05_a_key_is_replaced_while_what_it_sealed_is_under_way() {
     for wire in WIRES {
         let (old, new) = (new_key().await, new_key().await);
@@ -146,7 +146,7 @@ async fn mrtr_05_a_key_is_replaced_while_what_it_sealed_is_under_way() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_05_a_gateway_goes_on_where_another_left_off() {
     let keys = KeyFile::new(&new_key().await);
     let mut modern = demo("modern");
@@ -199,7 +199,7 @@ async fn page(client: &mut Client, list: usize, cursor: Option<&Value>) -> (Vec<
     (names, reply.result().get("nextCursor").cloned())
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_01_each_page_of_a_list_comes_from_another_process() {
     for (wire, revision) in everywhere() {
         let keys = KeyFile::new(&new_key().await);
@@ -242,7 +242,7 @@ async fn page_01_each_page_of_a_list_comes_from_another_process() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_key_is_printed_and_is_another_one_each_time() {
     let mut keys = HashSet::new();
     for _ in 0..3 {
@@ -253,7 +253,7 @@ async fn a_key_is_printed_and_is_another_one_each_time() {
     assert_eq!(keys.len(), 3);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_wrong_key_file_is_said_with_its_line_and_not_shown() {
     let good = new_key().await;
     let secret = "c2VjcmV0IG9mIG91cnM=";
@@ -277,7 +277,7 @@ async fn a_wrong_key_file_is_said_with_its_line_and_not_shown() {
     complains(&missing, 2, &["/nonexistent/keys", "No such file", "dateline key > "]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_key_file_that_others_can_read_is_warned_of_and_no_log_has_a_key() {
     let key = new_key().await;
     for (mode, warned) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o622, true)] {

@@ -1,6 +1,6 @@
 //! Opening and ending a connection.
 
-use dateline::{Cx, Level, Messages, Prompt, Resource, ResourceContents, Server, Tool};
+use dateline::{Context, Level, Messages, Prompt, Resource, ResourceContents, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{
     Arrival, Between, Client, Exchange, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Wire, covers,
@@ -10,7 +10,7 @@ use crate::features::{listening, local, logging};
 use crate::msg::{quick, response, sessions};
 use crate::{legacy, long_countdown, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn life_01_initialize_gives_version_capabilities_and_server() {
     for (wire, revision) in sessions() {
         let (_client, reply) = legacy(wire, revision, json!({})).await;
@@ -22,7 +22,7 @@ async fn life_01_initialize_gives_version_capabilities_and_server() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_02_a_served_version_is_echoed() {
     for (wire, revision) in sessions() {
         let (_client, reply) = legacy(wire, revision, json!({})).await;
@@ -30,7 +30,7 @@ async fn life_02_a_served_version_is_echoed() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_03_another_version_is_answered_with_the_latest_handshake_revision() {
     for wire in LEGACY_WIRES {
         // What is asked for is no revision, and all are answered by the latest.
@@ -73,7 +73,7 @@ async fn done(client: &mut Client, tool: &str, arguments: Value) -> String {
     response(client, &id).await["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_04_before_initialized_only_answers_pings_and_log_messages_are_sent() {
     let watched = json!({"uri": "test://watched-resource"});
     for (wire, revision) in sessions() {
@@ -126,7 +126,7 @@ async fn life_04_before_initialized_only_answers_pings_and_log_messages_are_sent
 fn narrow(which: &str) -> Server {
     let server = Server::new("narrow", "1");
     let server = match which {
-        "tools" => server.tool(Tool::new("say", "Says it.", |cx: Cx| async move {
+        "tools" => server.tool(Tool::new("say", "Says it.", |cx: Context| async move {
             cx.log(Level::Info, None, "said").await;
             "it"
         })),
@@ -136,7 +136,7 @@ fn narrow(which: &str) -> Server {
     server.build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_05_nothing_is_sent_outside_the_capabilities_that_were_declared() {
     let methods = [
         ("tools", "tools/list", json!({})),
@@ -208,7 +208,7 @@ async fn life_05_nothing_is_sent_outside_the_capabilities_that_were_declared() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_07_end_of_input_ends_the_process_and_what_runs() {
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let mut client = modern(Wire::Stdio).await;
@@ -228,7 +228,7 @@ async fn life_07_end_of_input_ends_the_process_and_what_runs() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_08_a_second_initialize_is_refused_and_changes_nothing() {
     for (wire, revision) in sessions() {
         let what = format!("{wire:?} {revision}");

@@ -24,7 +24,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_01_discover_tells_versions_capabilities_instructions_and_freshness() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -65,7 +65,7 @@ async fn meta_01_discover_tells_versions_capabilities_instructions_and_freshness
     assert_eq!(reply.result()["supportedVersions"], json!(OFFERED));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_02_the_identity_is_in_meta_and_not_at_the_top() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -79,7 +79,7 @@ async fn meta_02_the_identity_is_in_meta_and_not_at_the_top() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_03_an_unserved_version_is_32022_with_what_is_served() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -100,7 +100,7 @@ async fn meta_03_an_unserved_version_is_32022_with_what_is_served() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_04_version_and_capabilities_are_required_and_client_info_is_not() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -147,7 +147,7 @@ async fn asked_with(client: &mut Client, capabilities: Value, tool: &str) -> (Ve
     (asked.map(|map| map.keys().cloned().collect()).unwrap_or_default(), reply.said().to_owned())
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_05_capabilities_are_those_of_this_request_alone() {
     const TOOL: &str = "test_input_required_result_capabilities";
     for wire in WIRES {
@@ -246,7 +246,7 @@ async fn results(wire: Wire) -> Vec<(String, &'static str, Reply)> {
     found
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_06_every_result_carries_its_type() {
     for wire in WIRES {
         for (what, kind, reply) in results(wire).await {
@@ -255,7 +255,7 @@ async fn meta_06_every_result_carries_its_type() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_07_every_result_carries_the_servers_identity() {
     for wire in WIRES {
         for (what, _, reply) in results(wire).await {
@@ -269,7 +269,7 @@ async fn meta_07_every_result_carries_the_servers_identity() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_08_the_server_never_sends_a_request() {
     for wire in WIRES {
         let mut client = able(wire).await;

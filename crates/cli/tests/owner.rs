@@ -102,7 +102,7 @@ fn signal(program: &Program, name: &str) {
 
 // Files.
 
-#[tokio::test]
+#[testkit::test]
 async fn what_changes_the_configuration_keeps_its_mode_and_its_link() {
     let user = User::new();
     user.works(&["add", "first", "--env", "TOKEN=secret", "--", DATELINE, "demo", "--stdio"]).await;
@@ -130,7 +130,7 @@ async fn what_changes_the_configuration_keeps_its_mode_and_its_link() {
 
 // Entries as they are.
 
-#[tokio::test]
+#[testkit::test]
 async fn one_bad_entry_costs_itself_and_comes_back_when_it_is_mended() {
     let user = User::new();
     let config = |bad: Value| {
@@ -175,7 +175,7 @@ async fn one_bad_entry_costs_itself_and_comes_back_when_it_is_mended() {
     assert_eq!(good["restarts"], 0, "the others ran all the time");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() {
     let user = User::new();
     user.write(
@@ -216,7 +216,7 @@ async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() 
     user.until("later", "down", |s| s["state"] == "down").await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
     let user = User::new();
     for (args, told) in [
@@ -245,7 +245,7 @@ async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
 
 // From the demo to the first server.
 
-#[tokio::test]
+#[testkit::test]
 async fn a_dateline_without_configuration_serves_the_first_one_that_appears_and_keeps_it_when_it_goes() {
     let user = User::new();
     let program = user.serves(&[]).await;
@@ -285,7 +285,7 @@ async fn a_dateline_without_configuration_serves_the_first_one_that_appears_and_
     assert!(said.contains("nor does the running dateline"), "{said}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_linked_configuration_is_watched_where_it_is() {
     let user = User::new();
     let config = |name: &str| json!({"mcpServers": {name: demo("modern")}}).to_string();
@@ -307,7 +307,7 @@ async fn a_linked_configuration_is_watched_where_it_is() {
 
 // Questions and their answers.
 
-#[tokio::test]
+#[testkit::test]
 async fn what_was_meant_is_named() {
     let user = User::new();
     let config = json!({"mcpServers": {"notes": demo("modern"), "other": demo("legacy")}});
@@ -339,14 +339,14 @@ async fn what_was_meant_is_named() {
     assert!(checked.contains("is fine, with 1 server\n"), "{checked}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_port_by_itself_is_listened_on_at_this_machine() {
     let user = User::new();
     let program = Program::of(user.command(DATELINE, &["demo", "--listen", "0"])).await;
     assert!(program.url.as_deref().unwrap().starts_with("http://127.0.0.1:"), "{:?}", program.url);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn on_a_terminal_it_is_said_what_is_waited_for_and_taken_back() {
     let user = User::new();
     let go = user.path("go");
@@ -387,7 +387,7 @@ fn hidden(text: &str) -> Vec<char> {
         .collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn nothing_that_a_server_says_steers_the_terminal_or_forges_a_row() {
     let no = Vec::<char>::new();
     let evil = "red\u{1b}[31m\u{7f}\u{9b}2J\u{202e}\u{2066}\u{200b}\u{e0041}\u{2028}\r\nforged  up";
@@ -463,7 +463,7 @@ fn onto_pipe(full: bool, user: &User) -> String {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_standard_error_that_is_full_closed_or_not_read_stops_nothing() {
     for (what, prepared, stderr) in [
         ("full", true, "2>&4"),
@@ -521,7 +521,7 @@ async fn ends(mut client: Client, mut child: tokio::process::Child, label: &str)
     assert_eq!(ended.unwrap().code(), Some(0), "{label}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_reader_of_standard_output_that_went_away_is_no_failure() {
     let user = User::new();
     let config = json!({"mcpServers": {"one": demo("modern")}});

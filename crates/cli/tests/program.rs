@@ -95,7 +95,7 @@ async fn demo_http(era: &[&str]) -> (Program, String) {
 
 // Usage.
 
-#[tokio::test]
+#[testkit::test]
 async fn help_and_version_are_printed_and_are_no_failure() {
     for args in
         [&["--help"][..], &["help"], &["serve", "--help"], &["call", "--help"], &["revisions", "--help"]]
@@ -109,7 +109,7 @@ async fn help_and_version_are_printed_and_are_no_failure() {
     assert_eq!(version, format!("dateline {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn wrong_usage_is_exit_code_2_and_nothing_on_stdout() {
     for (args, word) in [
         (&["frobnicate"][..], "frobnicate"),
@@ -135,7 +135,7 @@ async fn wrong_usage_is_exit_code_2_and_nothing_on_stdout() {
     complains(&["call", "--config", config.path(), "one", "add", "{\"a\":"], 2, &["JSON"]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_configuration_that_cannot_be_read_is_one_line_with_its_place_and_exit_code_2() {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--config"];
     let commands: [&[&str]; 4] =
@@ -174,7 +174,7 @@ async fn a_configuration_that_cannot_be_read_is_one_line_with_its_place_and_exit
 
 // Addresses.
 
-#[tokio::test]
+#[testkit::test]
 async fn an_address_that_cannot_be_listened_on_is_exit_code_4() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -186,7 +186,7 @@ async fn an_address_that_cannot_be_listened_on_is_exit_code_4() {
     complains(&["serve", "--config", config.path(), "--listen", &address], 4, &["cannot listen"]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_02_an_address_that_others_reach_needs_to_be_allowed() {
     // Who may connect is settled before anybody speaks.
     covers(&REVISIONS, Wire::Http, Between::Nothing);
@@ -210,7 +210,7 @@ async fn http_02_an_address_that_others_reach_needs_to_be_allowed() {
 
 // The client in the terminal.
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_no_server_s_url_is_wrong_usage_and_what_cannot_be_reached_is_exit_code_3() {
     for url in ["ftp://127.0.0.1/mcp", "http://", "http://[::1/mcp", "://x"] {
         complains(&["list", url], 2, &["cannot use the URL", url]).await;
@@ -229,7 +229,7 @@ async fn what_is_no_server_s_url_is_wrong_usage_and_what_cannot_be_reached_is_ex
     complains(&["list", "gone", "--config", config.path()], 3, &["cannot start"]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_web_server_that_is_no_mcp_server_is_exit_code_3() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -247,7 +247,7 @@ async fn a_web_server_that_is_no_mcp_server_is_exit_code_3() {
     serving.abort();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_error_of_the_server_is_exit_code_1() {
     for era in [&[][..], &["--era", "legacy"], &["--era", "modern"]] {
         let (_program, url) = demo_http(era).await;
@@ -266,7 +266,7 @@ async fn an_error_of_the_server_is_exit_code_1() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_tool_is_called_at_a_url_by_a_configured_name_and_by_a_command() {
     for (era, flags) in
         [("both", &[][..]), ("legacy", &["--era", "legacy"]), ("modern", &["--era", "modern"])]
@@ -289,7 +289,7 @@ async fn a_tool_is_called_at_a_url_by_a_configured_name_and_by_a_command() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn arguments_are_json_or_keys_with_values_and_text_is_what_the_schema_says_is_text() {
     let (_program, url) = demo_http(&[]).await;
     for (tool, said) in [
@@ -304,7 +304,7 @@ async fn arguments_are_json_or_keys_with_values_and_text_is_what_the_schema_says
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_is_listed_at_a_url_by_a_configured_name_and_by_a_command() {
     for (flags, revision) in
         [(&[][..], MODERN), (&["--era", "legacy"], LATEST_LEGACY), (&["--era", "modern"], MODERN)]
@@ -340,7 +340,7 @@ async fn a_server_is_listed_at_a_url_by_a_configured_name_and_by_a_command() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_cannot_steer_the_terminal() {
     let name = "\u{1b}[31mred\u{7}";
     let definition =
@@ -375,7 +375,7 @@ async fn served(variables: &[(&str, &Path)], directory: &Path) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_configuration_is_the_named_one_else_the_variable_s_else_the_user_s_and_never_the_directory_s() {
     let here = Directory::new("here");
     for name in [
@@ -423,7 +423,7 @@ async fn the_configuration_is_the_named_one_else_the_variable_s_else_the_user_s_
     assert_eq!(found["tools"][0]["name"], "from_the_variable");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_variable_that_names_no_file_is_wrong_configuration() {
     let mut command = dateline(&["stdio"]);
     command.env("DATELINE_CONFIG", "/nonexistent/mcp.json");
@@ -432,7 +432,7 @@ async fn a_variable_that_names_no_file_is_wrong_configuration() {
     assert!(run.err.contains("/nonexistent/mcp.json"), "{}", run.err);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_configured_program_gets_its_arguments_its_environment_and_its_directory() {
     let directory = Directory::new("cwd");
     let script = "import os; open('seen', 'w').write('\\n'.join([os.environ['GIVEN'], os.environ.get('SECRET', '-')]))";
@@ -445,7 +445,7 @@ async fn a_configured_program_gets_its_arguments_its_environment_and_its_directo
     assert_eq!(std::fs::read_to_string(directory.0.join("seen")).unwrap(), "given\n-");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn without_a_configuration_the_demo_is_served_to_clients_of_every_revision() {
     let program = Program::http(DATELINE, &["serve", "--listen", "127.0.0.1:0"]).await;
     let url = program.url.clone().unwrap();
@@ -466,7 +466,7 @@ async fn without_a_configuration_the_demo_is_served_to_clients_of_every_revision
     assert_eq!(works(&["call", &url, "add", "a=40", "b=2"]).await, "42\n");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_served_is_said_as_it_is() {
     let (one, two) = (
         Config::new(&[("demo", demo("modern"))]),
@@ -521,7 +521,7 @@ async fn serving(config: &Config) -> Vec<(&'static str, Wire, Client)> {
     all
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_signal_ends_every_way_of_serving_with_exit_code_0_and_a_listen_in_good_order() {
     let config = Config::new(&[("old", demo("legacy")), ("new", demo("modern"))]);
     for name in ["TERM", "INT"] {
@@ -554,7 +554,7 @@ async fn a_signal_ends_every_way_of_serving_with_exit_code_0_and_a_listen_in_goo
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_signal_ends_every_way_of_serving_a_legacy_session_too() {
     let config = Config::new(&[("old", demo("legacy")), ("new", demo("modern"))]);
     for (what, wire, mut client) in serving(&config).await {
@@ -570,7 +570,7 @@ async fn a_signal_ends_every_way_of_serving_a_legacy_session_too() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_end_of_the_input_ends_a_pipe_with_exit_code_0() {
     let config = Config::new(&[("old", demo("legacy")), ("new", demo("modern"))]);
     for (what, wire, mut client) in serving(&config).await {
@@ -582,7 +582,7 @@ async fn the_end_of_the_input_ends_a_pipe_with_exit_code_0() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_call_that_runs_at_a_signal_is_brought_to_its_end() {
     let config = Config::new(&[("one", demo("legacy"))]);
     for (what, _, mut client) in serving(&config).await {
@@ -597,7 +597,7 @@ async fn a_call_that_runs_at_a_signal_is_brought_to_its_end() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_second_signal_ends_it_at_once() {
     let config = Config::new(&[("one", demo("modern"))]);
     for (what, _, mut client) in serving(&config).await {
@@ -616,7 +616,7 @@ async fn a_second_signal_ends_it_at_once() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_configuration_with_secrets_that_others_may_read_is_warned_of() {
     use std::os::unix::fs::PermissionsExt as _;
     let server = |more: Value| {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use spec::shape::Field;
-use spec::{Capability, Code, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta};
+use spec::{
+    Capability, Code, Era, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
+};
 
 use crate::program::{complains, works};
 
@@ -41,7 +43,7 @@ fn find<'a>(entries: &'a [Value], kind: &str, group: Option<&str>, name: &str) -
     entries.iter().filter(is).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn json_says_of_everything_what_the_tables_say() {
     let all = entries(&[]).await;
     let mut met = 0;
@@ -54,7 +56,7 @@ async fn json_says_of_everything_what_the_tables_say() {
         check("methods", None, row.wire, cells(|r| exists(row.method.exists(r))));
     }
     for question in Question::ALL {
-        let due = |r: Revision| match (question.exists().contains(r), r.rules().server_requests) {
+        let due = |r: Revision| match (question.exists().contains(r), r.era() == Era::Legacy) {
             (false, _) => Value::Null,
             (true, asks) => json!(if asks { "request" } else { "in result" }),
         };
@@ -113,7 +115,7 @@ async fn json_says_of_everything_what_the_tables_say() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_name_shows_what_is_called_so_and_else_what_holds_it() {
     let names = |entries: Vec<Value>| -> Vec<String> {
         entries.iter().map(|e| e["name"].as_str().unwrap().to_owned()).collect()
@@ -136,7 +138,7 @@ async fn a_name_shows_what_is_called_so_and_else_what_holds_it() {
     assert_eq!(kinds, BTreeSet::from(["\"codes\"".to_owned(), "\"headers\"".to_owned()]));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_table_is_aligned_and_fits_a_terminal() {
     let all = works(&["revisions"]).await;
     assert!(all.lines().all(|line| line.chars().count() <= 100 && line.trim_end() == line), "{all}");
@@ -154,7 +156,7 @@ async fn a_table_is_aligned_and_fits_a_terminal() {
     assert!(behaviour.contains("several messages may come in one array"), "{behaviour}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn changed_shows_what_is_different_and_in_which_direction() {
     let [new, old] = [Revision::LATEST_MODERN, Revision::LATEST_LEGACY];
     let between = format!("{old},{new}");
@@ -178,7 +180,7 @@ async fn changed_shows_what_is_different_and_in_which_direction() {
     assert_eq!(entries(&["tools/call", "-k", "methods", "--changed"]).await, Vec::<Value>::new());
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_not_there_is_1_and_what_is_nowhere_2_with_a_suggestion() {
     let second = Revision::UNNAMED.as_str();
     let revisions = ["revisions", "outputSchema", "--revision"];
@@ -197,7 +199,7 @@ async fn what_is_not_there_is_1_and_what_is_nowhere_2_with_a_suggestion() {
     assert!(run.err.contains("is \"2025-06-18\" meant?"), "{}", run.err);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_help_teaches_by_examples_that_work() {
     let help = works(&["revisions", "--help"]).await;
     let examples: Vec<&str> =

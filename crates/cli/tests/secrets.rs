@@ -92,7 +92,7 @@ async fn ask(client: &mut Client, method: &str, params: Value) -> Reply {
     client.reply(&id).await
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_04_neither_errors_nor_logs_repeat_headers_tokens_or_arguments() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -127,7 +127,7 @@ async fn log_04_neither_errors_nor_logs_repeat_headers_tokens_or_arguments() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_04_a_gateway_tells_its_clients_nothing_of_how_it_is_configured() {
     let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = Config::new(&[

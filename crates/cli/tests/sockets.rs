@@ -115,7 +115,7 @@ async fn says(client: &mut Client, what: &str) {
     assert_eq!(client.call("echo", json!({"message": what})).await.said(), what);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_every_revision_is_served_line_by_line_on_unix_sockets_and_tcp() {
     let folder = Folder::new();
     let demo = Demo::start(&folder.path("s")).await;
@@ -154,7 +154,7 @@ async fn stdio_03_every_revision_is_served_line_by_line_on_unix_sockets_and_tcp(
     demo.settle(quiet).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_what_goes_out_is_one_message_a_line() {
     let folder = Folder::new();
     let demo = Demo::start(&folder.path("s")).await;
@@ -185,7 +185,7 @@ async fn stdio_03_what_goes_out_is_one_message_a_line() {
         .unwrap();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_each_connection_is_a_pipe_of_its_own() {
     let folder = Folder::new();
     let demo = Demo::start(&folder.path("s")).await;
@@ -244,7 +244,7 @@ async fn refused(listen: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_a_socket_file_is_its_owner_s_and_is_there_as_long_as_it_is_served() {
     let folder = Folder::new();
     let path = folder.path("deep/down/s.sock");
@@ -279,7 +279,7 @@ async fn stdio_03_a_socket_file_is_its_owner_s_and_is_there_as_long_as_it_is_ser
     assert!(std::fs::symlink_metadata(&path).is_err());
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_a_tcp_address_that_is_taken_or_reachable_from_elsewhere_is_refused() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = format!("tcp:{}", taken.local_addr().unwrap());
@@ -291,7 +291,7 @@ async fn stdio_03_a_tcp_address_that_is_taken_or_reachable_from_elsewhere_is_ref
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_03_an_http_request_is_not_taken_for_messages() {
     let folder = Folder::new();
     let demo = Demo::start(&folder.path("s")).await;

@@ -181,7 +181,7 @@ fn talkative(revision: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_01_one_message_a_line_and_nothing_else_on_stdout() {
     for revision in revisions() {
         let mut bytes = Bytes::demo(&[], revision).await;
@@ -223,7 +223,7 @@ async fn stdio_01_one_message_a_line_and_nothing_else_on_stdout() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_01_logs_go_to_stderr() {
     let file = std::env::temp_dir().join(format!("dateline-stdio-01-{}.json", std::process::id()));
     let good = json!({"command": DATELINE, "args": ["demo", "--stdio"]});
@@ -244,7 +244,7 @@ async fn stdio_01_logs_go_to_stderr() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn stdio_02_a_line_that_is_no_json_or_too_long_is_refused_and_the_next_one_served() {
     const LIMIT: usize = 2000;
     let padded = |length: usize| {
@@ -341,7 +341,7 @@ pub(crate) fn rubbish() -> Vec<(Vec<u8>, i64)> {
     all
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn rubbish_before_initialize_is_refused_line_by_line_and_the_pipe_lives_on() {
     let mut bytes = Bytes::start(&["demo", "--stdio"]);
     for (line, code) in rubbish() {
@@ -357,7 +357,7 @@ async fn rubbish_before_initialize_is_refused_line_by_line_and_the_pipe_lives_on
     assert_eq!(output.iter().filter(|b| **b == b'\n').count(), 2 * rubbish().len() + 2);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn rubbish_in_a_session_is_refused_line_by_line_and_the_session_lives_on() {
     for revision in LEGACY {
         let mut bytes = Bytes::demo(&[], revision).await;
@@ -372,7 +372,7 @@ async fn rubbish_in_a_session_is_refused_line_by_line_and_the_session_lives_on()
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn requests_before_initialize_are_refused_one_by_one_and_the_handshake_still_works() {
     let init = |params: Value| ("initialize", params);
     let refused = [
@@ -404,7 +404,7 @@ async fn requests_before_initialize_are_refused_one_by_one_and_the_handshake_sti
     bytes.is_alive("2025-06-18", "the handshake").await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn responses_to_nothing_are_not_answered() {
     for revision in revisions() {
         let mut bytes = Bytes::demo(&[], revision).await;
@@ -421,7 +421,7 @@ async fn responses_to_nothing_are_not_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_byte_order_mark_windows_line_ends_and_empty_lines_are_taken() {
     for revision in revisions() {
         let mut bytes = Bytes::start(&["demo", "--stdio"]);
@@ -451,7 +451,7 @@ async fn a_byte_order_mark_windows_line_ends_and_empty_lines_are_taken() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_line_of_fifty_megabytes_is_refused_and_one_of_eight_is_served() {
     let mut client = Client::start(Wire::Stdio, DATELINE, &["demo"]).await;
     client.send_text(&"x".repeat((50 << 20) + 777), &[]).await;
@@ -462,7 +462,7 @@ async fn a_line_of_fifty_megabytes_is_refused_and_one_of_eight_is_served() {
     assert!(reply.said() == long, "a long message comes back whole");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_thousand_lines_at_once_are_all_answered() {
     for revision in revisions() {
         let mut client = crate::msg::client(Wire::Stdio, revision, json!({})).await;
@@ -498,7 +498,7 @@ fn messages(output: &[u8]) -> Vec<Value> {
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_was_asked_before_the_input_ends_is_answered_by_a_gateway_as_by_a_server() {
     for revision in revisions() {
         for gateway in [false, true] {
@@ -540,7 +540,7 @@ async fn what_was_asked_before_the_input_ends_is_answered_by_a_gateway_as_by_a_s
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_was_asked_before_the_process_is_told_to_end_is_answered() {
     for revision in revisions() {
         let (mut bytes, _config) = over_a_demo();
@@ -562,7 +562,7 @@ async fn what_was_asked_before_the_process_is_told_to_end_is_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_client_that_asks_without_reading_is_not_read_on_and_gets_every_answer_later() {
     const FLOOD: usize = 30_000;
     let mut bytes = Bytes::demo(&[], LATEST_LEGACY).await;

@@ -1,7 +1,7 @@
 //! A tool that asks before it acts. The same code asks a client of every revision that can be asked; run it with
 //! an address as its argument to serve HTTP.
 
-use dateline::{Args, Cx, Form, Http, Result, Server, Tool};
+use dateline::{Args, Context, ElicitForm, Http, Result, Server, Tool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct File {
@@ -13,8 +13,8 @@ struct Confirmation {
     sure: bool,
 }
 
-async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
-    let form = Form::<Confirmation>::new(format!("Delete {}?", file.name));
+async fn delete(Args(file): Args<File>, cx: Context) -> Result<String> {
+    let form = ElicitForm::<Confirmation>::new(format!("Delete {}?", file.name));
     // On the first round this ends the call with the question; with the answer it starts again and comes through.
     let filled = cx.elicit("sure", form).await?.accepted();
     Ok(match filled {

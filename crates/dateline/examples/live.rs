@@ -37,14 +37,14 @@ fn pin(board: &Board, server: &Server, note: Note) -> Result<String> {
         async move { text }
     };
     // Whoever listens to the list hears that it changed.
-    server.add_resource(Resource::new(&uri, &note.name, read).mime_type("text/plain")).map_err(Error::new)?;
+    server.add_resource(Resource::new(&uri, &note.name, read).mime_type("text/plain"))?;
     Ok(format!("pinned {uri}"))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // It begins without resources and says that there will be some.
-    let server = Server::new("board", "1.0.0").grows().build()?;
+    let server = Server::new("board", "1.0.0").dynamic().build()?;
     let (board, pins) = (Board::default(), server.clone());
     server.add_tool(Tool::new(
         "pin",

@@ -1,7 +1,7 @@
 //! A server without Rust types for its tools: definitions from JSON, arguments and results as they stand on the wire.
 //! This is how one passes on what is described elsewhere, byte for byte.
 
-use dateline::{Cx, Server, Tool, ToolResult};
+use dateline::{BuildError, Context, Server, Tool, ToolResult};
 use serde_json::{Value, json};
 
 /// What could come from a file or another service.
@@ -21,9 +21,9 @@ const TOOLS: &str = r#"[
     }
 ]"#;
 
-fn tool(definition: &Value) -> Result<Tool, String> {
+fn tool(definition: &Value) -> Result<Tool, BuildError> {
     // The arguments were checked against the schema; a number such as 1e400 is still what the client wrote.
-    Tool::from_json(definition, |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) })
+    Tool::from_json(definition, |cx: Context| async move { ToolResult::raw(cx.arguments().clone()) })
 }
 
 #[tokio::main]

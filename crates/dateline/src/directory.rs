@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proto::Rejection;
 use server::{
-    Builder, Contents, Error, Part, Resource, ResourceContents, ResourceTemplate, Result, Typed, Vars,
+    BuildError, Builder, CompletionArgument, Contents, Definitions, Error, Resource, ResourceContents,
+    ResourceTemplate, Result, Variables,
 };
 
 use crate::folder::{Folder, Found, encoded, kind};
@@ -28,8 +29,8 @@ const PATH: &str = "path";
 ///
 /// ```no_run
 /// # use dateline::{Directory, Server};
-/// let server = Server::new("files", "1.0.0").part(Directory::new("./docs", "file:///docs")?).build()?;
-/// # Ok::<(), String>(())
+/// let server = Server::new("files", "1.0.0").define(Directory::new("./docs", "file:///docs")?).build()?;
+/// # Ok::<(), dateline::BuildError>(())
 /// ```
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources#file>
@@ -48,9 +49,13 @@ impl Directory {
     ///
     /// # Errors
     /// When the folder cannot be opened, or `uri` has braces.
-    pub fn new(root: impl AsRef<Path>, uri: &str) -> Result<Directory, String> {
+    pub fn new(root: impl AsRef<Path>, uri: &str) -> Result<Directory, BuildError> {
         if uri.contains(['{', '}', '?', '#']) {
-            return Err(format!("{uri:?} must be a plain URI, without a query, a fragment or braces"));
+            return Err(BuildError::Definition {
+                kind: "directory",
+                name: uri.to_owned(),
+                reason: "its URI must be plain, without a query, a fragment or braces".into(),
+            });
         }
         Ok(Directory {
             folder: Folder::open(root.as_ref(), false)?,
@@ -62,68 +67,68 @@ impl Directory {
         })
     }
 
-    /// The same of another name than `Files`.
+    /// Sets the name; `Files` by default.
     #[must_use]
     pub fn name(self, name: &str) -> Directory {
         Directory { name: name.to_owned(), ..self }
     }
 
-    /// The same with a description.
+    /// Sets a description.
     #[must_use]
     pub fn description(self, description: &str) -> Directory {
         Directory { description: Some(description.to_owned()), ..self }
     }
 
-    /// The same with the files and folders whose names begin with a dot, which are left out otherwise.
+    /// Adds the files and folders whose names begin with a dot. By default they are left out.
     #[must_use]
     pub fn hidden(self) -> Directory {
         Directory { folder: self.folder.with_hidden(), ..self }
     }
 
-    /// The same with files of at most so many bytes; 4 MiB where nothing is said. A larger one is an error that says so.
+    /// Sets how many bytes a file has at most; 4 MiB by default. A client that reads a larger one gets an error that says so.
     #[must_use]
     pub fn max_bytes(self, bytes: u64) -> Directory {
         Directory { bytes, ..self }
     }
 
-    /// The same with at most so many entries of a folder; 1000 where nothing is said. What is left out is said in the
-    /// list.
+    /// Sets how many entries of a folder are listed at most; 1000 by default. The list says where some are left out.
     #[must_use]
     pub fn max_entries(self, entries: usize) -> Directory {
         Directory { entries, ..self }
     }
 }
 
-impl Part for Directory {
-    fn add(self, to: Builder) -> Builder {
+impl Definitions for Directory {
+    fn add_to(self, server: Builder) -> Builder {
         let (root, template) = (format!("{}/", self.uri), format!("{}/{{+{PATH}}}", self.uri));
         let (name, description) = (self.name.clone(), self.description.clone());
         let directory = Arc::new(self);
         let (top, below, paths) = (Arc::clone(&directory), Arc::clone(&directory), directory);
         let mut index = Resource::new(&root, &name, move || Arc::clone(&top).read(Some(String::new())))
             .mime_type(URI_LIST);
-        let mut files =
-            ResourceTemplate::new(&template, &name, move |vars: Vars| Arc::clone(&below).read(asked(&vars)))
-                .complete(PATH, move |typed: Typed| Arc::clone(&paths).complete(typed));
+        let mut files = ResourceTemplate::new(&template, &name, move |vars: Variables| {
+            Arc::clone(&below).read(asked(&vars))
+        })
+        .complete(PATH, move |typed: CompletionArgument| Arc::clone(&paths).complete(typed));
         if let Some(description) = &description {
             index = index.description(description);
             files = files.description(description);
         }
-        to.resource(index).template(files)
+        server.resource(index).template(files)
     }
 }
 
 /// The path that a URI names. A slash that is encoded would be part of a name, and no name has one.
-fn asked(vars: &Vars) -> Option<String> {
+fn asked(vars: &Variables) -> Option<String> {
     (!vars.uri.to_ascii_lowercase().contains("%2f")).then(|| vars.get(PATH).to_owned())
 }
 
 impl Directory {
     async fn read(self: Arc<Directory>, path: Option<String>) -> Result<Contents> {
-        let Some(path) = path else { return Ok(Contents::Nothing) };
+        let Some(path) = path else { return Ok(Contents::NotFound) };
         // The file system is waited for elsewhere.
         tokio::task::spawn_blocking(move || match path.strip_suffix('/') {
-            Some("") => Ok(Contents::Nothing),
+            Some("") => Ok(Contents::NotFound),
             Some(folder) => self.contents(folder, true),
             None => self.contents(&path, false),
         })
@@ -134,8 +139,8 @@ impl Directory {
     fn contents(&self, path: &str, only_folders: bool) -> Result<Contents> {
         let uri = format!("{}/{}", self.uri, encoded(path));
         let contents = match self.folder.find(path, self.bytes, self.entries) {
-            Found::Nothing => return Ok(Contents::Nothing),
-            Found::File(_) | Found::TooLarge if only_folders => return Ok(Contents::Nothing),
+            Found::Nothing => return Ok(Contents::NotFound),
+            Found::File(_) | Found::TooLarge if only_folders => return Ok(Contents::NotFound),
             Found::TooLarge => {
                 let why = format!("{uri} has more than the {} bytes that are read of a file", self.bytes);
                 return Err(Error::reject(Rejection::Internal(why)));
@@ -157,11 +162,11 @@ impl Directory {
                 ResourceContents::text(&uri, URI_LIST, list)
             }
         };
-        Ok(Contents::These(vec![contents]))
+        Ok(Contents::Resources(vec![contents]))
     }
 
     /// The paths that begin with what was typed, one folder at a time.
-    async fn complete(self: Arc<Directory>, typed: Typed) -> Vec<String> {
+    async fn complete(self: Arc<Directory>, typed: CompletionArgument) -> Vec<String> {
         let paths = move || {
             let (folder, begins) = typed.value().rsplit_once('/').unwrap_or(("", typed.value()));
             if typed.value().starts_with('/') {

@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
+use server::BuildError;
 
 /// The most entries of a folder that are looked at.
 const MOST_ENTRIES: usize = 10_000;
@@ -40,9 +41,13 @@ pub(crate) enum Found {
 
 impl Folder {
     /// Opens a folder. With `hidden`, names that begin with a dot are names like others.
-    pub(crate) fn open(root: &Path, hidden: bool) -> Result<Folder, String> {
+    pub(crate) fn open(root: &Path, hidden: bool) -> Result<Folder, BuildError> {
         let opened = Dir::open_ambient_dir(root, ambient_authority());
-        let dir = opened.map_err(|e| format!("the folder {} cannot be opened: {e}", root.display()))?;
+        let wrong = |e| BuildError::File {
+            path: root.to_owned(),
+            reason: format!("the folder cannot be opened: {e}"),
+        };
+        let dir = opened.map_err(wrong)?;
         Ok(Folder { dir, hidden })
     }
 

@@ -33,7 +33,8 @@
 //! ```
 //!
 //! Any client that launches commands can use it now: `{"command": "greeter"}`. The program `dateline` shows that it
-//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. For HTTP, the last lines become
+//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. To serve HTTP, turn on the feature `http`
+//! and replace the last lines with
 //!
 //! ```no_run
 //! # use dateline::{Http, Server};
@@ -45,14 +46,25 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! None is on by default: a server on standard streams needs none.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `http` | [`Http`]: Streamable HTTP, and HTTP+SSE |
+//! | `files` | `Directory`: a folder of files as resources |
+//! | `skills` | [`Skills`]: agent skills |
+//!
 //! # Handlers
 //!
 //! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
-//! as a type, [`Vars`] for the variables of a resource's URI, [`Cx`] for progress, logs and questions. What it returns
-//! becomes the answer (see [`Reply`]), and errors go out by `?`. State is what it holds, as in any program.
+//! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What it returns
+//! becomes the answer (see [`IntoResponse`]), and `?` turns any error into one that the client gets. What handlers share is
+//! in [`State`], or is captured by their closures.
 //!
 //! ```
-//! use dateline::{Args, Cx, Json, Prompt, Resource, ResourceTemplate, Result, Server, Tool, Vars};
+//! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Root, Server, Tool, Variables};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Order {
@@ -67,13 +79,13 @@
 //! }
 //!
 //! // The type of the result becomes the tool's output schema.
-//! async fn price(Args(order): Args<Order>, cx: Cx) -> Result<Json<Price>> {
+//! async fn price(Args(order): Args<Order>, cx: Context) -> Result<Json<Price>> {
 //!     cx.progress(1.0, Some(2.0), Some("asking the shop")).await;
 //!     let each: u32 = if order.what == "tea" { 250 } else { "300".parse()? };
 //!     Ok(Json(Price { cents: each * u32::from(order.count) }))
 //! }
 //!
-//! # fn main() -> std::result::Result<(), String> {
+//! # fn main() -> std::result::Result<(), dateline::BuildError> {
 //! let server = Server::new("shop", "1.0.0")
 //!     .tool(Tool::new("price", "Says what an order costs.", price))
 //!     // The fields of the arguments' type are the prompt's arguments.
@@ -81,7 +93,7 @@
 //!         format!("Is {} the right number of {}?", order.count, order.what)
 //!     }))
 //!     .resource(Resource::new("shop://hours", "Opening hours", || async { "9 to 5" }))
-//!     .template(ResourceTemplate::new("shop://goods/{name}", "Goods", |vars: Vars| async move {
+//!     .template(ResourceTemplate::new("shop://goods/{name}", "Goods", |vars: Variables| async move {
 //!         (vars.get("name") == "tea").then(|| "Green tea, 100 g".to_owned())
 //!     }))
 //!     .build()?;
@@ -92,12 +104,12 @@
 //!
 //! # Questions
 //!
-//! [`Cx::elicit`] asks the user, [`Cx::sample`] the client's model, [`Cx::list_roots`] for its directories. The same line
-//! sends a request on the call's stream to a client of 2025-06-18, and an *input required* result to one of 2026-07-28,
-//! which may answer another process.
+//! [`Context::elicit`] asks the user, [`Context::sample`] asks the client's model, and [`Context::list_roots`] asks for the
+//! client's directories. The same line of code sends a request on the call's stream to a client of 2025-06-18, and an
+//! *input required* result to a client of 2026-07-28, which may send its answer to another process.
 //!
 //! ```
-//! use dateline::{Args, Cx, Elicited, Form, Result};
+//! use dateline::{Args, Context, ElicitResult, ElicitForm, Result};
 //!
 //! # #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! # struct File { name: String }
@@ -107,28 +119,33 @@
 //!     sure: bool,
 //! }
 //!
-//! async fn delete(Args(file): Args<File>, cx: Cx) -> Result<String> {
-//!     let form = Form::<Confirmation>::new(format!("Delete {}?", file.name));
+//! async fn delete(Args(file): Args<File>, cx: Context) -> Result<String> {
+//!     let form = ElicitForm::<Confirmation>::new(format!("Delete {}?", file.name));
 //!     match cx.elicit("sure", form).await? {
-//!         Elicited::Accepted(Confirmation { sure: true }) => Ok(format!("deleted {}", file.name)),
+//!         ElicitResult::Accepted(Confirmation { sure: true }) => Ok(format!("deleted {}", file.name)),
 //!         // That the user said no is an answer, not an error.
 //!         _ => Ok(format!("kept {}", file.name)),
 //!     }
 //! }
 //! ```
 //!
-//! **What stands before a question runs again with its answer.** The function ends where it asks; once the answer is
-//! there, it is called anew, finds the answer at the same place and goes on. So nothing waits for an answer that may not
-//! come, nothing behind a question runs before it is answered, and any process that shares the sealing key
-//! ([`Builder::keys`]) can go on. Do what must happen once behind the last question. Several things are asked at once with
-//! [`Cx::together`]. A client that cannot be asked gets an error that says what is missing, unless the function has another
-//! way ([`Error::is_unasked`]).
+//! **A handler runs again from its start when the answer is there.** The function ends where it asks. When the client has
+//! answered, the function is called again, gets the answer at the same place and goes on. So nothing waits for an answer
+//! that may not come, and any process that has the same keys ([`Builder::keys`]) can go on. Work that must not be repeated
+//! stands behind the last question, or in [`Context::once`]. [`Context::try_join`] asks several things at once. A client
+//! that cannot be asked gets an error that says what is missing, unless the function handles it
+//! ([`Error::is_unsupported_by_client`]).
 //!
 //! # While it runs
 //!
-//! A [`Server`] is a handle: [`Server::add_tool`], [`Server::remove_resource`] and the like change what is offered,
-//! [`Notifier::resource_updated`] tells those who watch. When a client gives a request up, the handler's future is
-//! dropped; [`Cx::cancellation`] reaches what it started elsewhere.
+//! A [`Server`] is a handle. [`Server::add_tool`], [`Server::remove_resource`] and similar methods change what it offers,
+//! and [`Notifier::resource_updated`] tells the clients that watch a resource. When a client cancels a request, the
+//! handler's future is dropped; [`Context::cancellation`] also stops work that the handler started elsewhere.
+//!
+//! # Tests
+//!
+//! [`testing::Client`] is a client of any revision in memory: it calls a server's tools without sockets and processes, and
+//! answers its questions.
 //!
 //! # Where to go from here
 //!
@@ -136,29 +153,88 @@
 //! first server, one that serves files, one that asks, live resources, a counter mounted in an axum application, tools
 //! from JSON. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
 
+#[cfg(feature = "files")]
 mod directory;
+// A directory and skills each use a part of it.
+#[cfg(any(feature = "files", feature = "skills"))]
+#[cfg_attr(not(all(feature = "files", feature = "skills")), allow(dead_code))]
 mod folder;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "skills")]
 mod skills;
+pub mod testing;
 
+#[cfg(feature = "files")]
 pub use directory::Directory;
+#[cfg(feature = "http")]
+pub use http::{Bound, Http};
 pub use proto::{CacheHint, Level, Object, Peer, Principal, Raw, Rejection, Template, wire::Limits};
 pub use seal;
+/// What a [`Service`] is made of: for layers around a server, and for services that are not a [`Server`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use dateline::service::{
+///     Answer, BoxFuture, Description, Filter, HeaderParam, Listening, Request, Service,
+/// };
+/// use dateline::{Peer, Rejection};
+///
+/// /// Writes the methods that are called to standard error.
+/// struct Traced<S>(S);
+///
+/// impl<S: Service> Service for Traced<S> {
+///     fn describe(&self) -> Arc<Description> {
+///         self.0.describe()
+///     }
+///
+///     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {
+///         eprintln!("{}", request.method.wire());
+///         self.0.call(request)
+///     }
+///
+///     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>> {
+///         self.0.listen(filter, peer)
+///     }
+///
+///     fn abandon(&self, request: Request) {
+///         self.0.abandon(request);
+///     }
+///
+///     fn header_params(&self, tool: &str) -> Arc<[HeaderParam]> {
+///         self.0.header_params(tool)
+///     }
+/// }
+/// ```
+pub mod service {
+    pub use proto::wire::Id;
+    pub use proto::{
+        Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
+        EventSink, ExtensionMethod, Filter, HeaderParam, InputRequest, InputRequired, InputResponses,
+        Listening, Request, Service,
+    };
+    pub use spec::Capability;
+}
+#[cfg(feature = "http")]
+pub use axum;
 pub use server::{
-    Args, Builder, Content, Contents, Cx, Elicited, Error, Extension, Form, FromCall, Handler, Json,
-    Messages, Notifier, Part, Prompt, Rate, Reply, Resource, ResourceContents, ResourceTemplate, Result,
-    Sampled, Server, Together, Tool, ToolResult, Typed, Vars, Visit,
+    Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context, CreateMessage,
+    CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
+    Handler, IntoResponse, Json, Messages, Notifier, Prompt, Rate, Resource, ResourceContents,
+    ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
 };
+#[cfg(feature = "skills")]
 pub use skills::Skills;
-pub use spec::{Era, Method, Revision, Revisions};
-pub use transport::http::{Options as HttpOptions, Replay};
+pub use spec::{Era, Method, Question, Revision, Revisions};
+#[cfg(feature = "http")]
+pub use transport::http::{Anonymous, Authenticate, Challenge, Options as HttpOptions, Replay};
 pub use transport::{CancellationToken, TransportError};
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use proto::Service;
 use proto::downstream::Served;
-use transport::http::{Crowd, Paths};
 
 /// Serves standard input and output until the input ends, in every revision.
 ///
@@ -195,7 +271,9 @@ pub async fn tcp(
     transport::serve_tcp(listener, served, shutdown).await;
 }
 
-/// The same on a Unix socket. Whoever may open the socket's file is served, as the user of this machine.
+/// Serves each connection to a Unix socket as a pipe of its own, until `shutdown` is cancelled. Whoever may open the
+/// socket's file is served, as the user of this machine. Unix only.
+#[cfg(unix)]
 pub async fn unix(
     listener: tokio::net::UnixListener,
     service: impl Service,
@@ -205,166 +283,4 @@ pub async fn unix(
 ) {
     let served = Arc::new(Served { service: Arc::new(service), revisions, limits });
     transport::serve_unix_lines(listener, served, shutdown).await;
-}
-
-/// An endpoint of Streamable HTTP, with one of HTTP+SSE beside it for clients of 2024-11-05.
-pub struct Http {
-    service: Arc<dyn Service>,
-    revisions: Revisions,
-    limits: Limits,
-    options: HttpOptions,
-    paths: Paths,
-    shutdown: CancellationToken,
-}
-
-impl Http {
-    /// An endpoint at `/mcp`, and HTTP+SSE at `/sse`, that serves every revision on loopback.
-    pub fn new(service: impl Service) -> Http {
-        Http {
-            service: Arc::new(service),
-            revisions: Revisions::ALL,
-            limits: Limits::default(),
-            options: HttpOptions::default(),
-            paths: Paths { endpoint: "/mcp".into(), sse: Some("/sse".into()) },
-            shutdown: CancellationToken::new(),
-        }
-    }
-
-    /// The same in these revisions only.
-    #[must_use]
-    pub fn revisions(self, revisions: Revisions) -> Http {
-        Http { revisions, ..self }
-    }
-
-    /// The same with these bounds of what is read.
-    #[must_use]
-    pub fn limits(self, limits: Limits) -> Http {
-        Http { limits, ..self }
-    }
-
-    /// The same with these options.
-    #[must_use]
-    pub fn options(self, options: HttpOptions) -> Http {
-        Http { options, ..self }
-    }
-
-    /// The same at another path.
-    #[must_use]
-    pub fn path(self, path: &str) -> Http {
-        Http { paths: Paths { endpoint: path.into(), ..self.paths }, ..self }
-    }
-
-    /// The same with the event stream of HTTP+SSE at another path, or without it. Messages are posted to `message`
-    /// beside it.
-    #[must_use]
-    pub fn sse_path(self, path: Option<&str>) -> Http {
-        Http { paths: Paths { sse: path.map(str::to_owned), ..self.paths }, ..self }
-    }
-
-    /// The same until this token is cancelled.
-    #[must_use]
-    pub fn until(self, shutdown: CancellationToken) -> Http {
-        Http { shutdown, ..self }
-    }
-
-    /// As a router, to be merged into an application. Set [`HttpOptions::hosts`] to the names that the
-    /// application is served under.
-    pub fn router(self) -> axum::Router {
-        let served =
-            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        let crowd = Crowd::new(&self.options);
-        transport::http::router(&self.paths, served, self.options, crowd, self.shutdown)
-    }
-
-    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names of
-    /// this machine for itself, the address listened on (any address, where it is all of them) and
-    /// [`HttpOptions::hosts`]: on an address that other machines reach under a name, name it there.
-    ///
-    /// # Errors
-    /// When the address cannot be listened on.
-    pub async fn bind(self, address: &str) -> Result<Bound, TransportError> {
-        let failed = |source| TransportError::Listen { address: address.to_owned(), source };
-        let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let options = self.options.clone().listening_on(address.ip());
-        let elsewhere = transport::http::elsewhere(&self.paths, self.revisions, options.clone());
-        let served =
-            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        let crowd = Crowd::new(&options);
-        let shutdown = self.shutdown.clone();
-        let router =
-            transport::http::router(&self.paths, served, options.clone(), crowd.clone(), self.shutdown);
-        Ok(Bound {
-            address,
-            path: self.paths.endpoint,
-            listener,
-            options,
-            elsewhere,
-            crowd,
-            shutdown,
-            router,
-        })
-    }
-}
-
-/// An endpoint that listens.
-pub struct Bound {
-    address: SocketAddr,
-    path: String,
-    listener: tokio::net::TcpListener,
-    options: HttpOptions,
-    crowd: Crowd,
-    /// InputResponses where there is nothing else.
-    elsewhere: axum::Router,
-    shutdown: CancellationToken,
-    router: axum::Router,
-}
-
-impl Bound {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The URL that clients on this machine use. Where it is listened on all addresses that is the loopback one.
-    pub fn url(&self) -> String {
-        let address = match self.address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => {
-                SocketAddr::from((Ipv4Addr::LOCALHOST, self.address.port()))
-            }
-            IpAddr::V6(ip) if ip.is_unspecified() => {
-                SocketAddr::from((Ipv6Addr::LOCALHOST, self.address.port()))
-            }
-            _ => self.address,
-        };
-        format!("http://{address}{}", self.path)
-    }
-
-    /// Serves until it is told to stop.
-    ///
-    /// # Errors
-    /// When the listener fails for good.
-    pub async fn serve(self) -> std::io::Result<()> {
-        self.serve_beside(axum::Router::new()).await
-    }
-
-    /// Serves with the routes of another router beside the endpoint's, behind the same checks of `Host` and `Origin`. It
-    /// must have no fallback: where there is nothing, a 404 says where the endpoint is.
-    ///
-    /// # Errors
-    /// When the listener fails for good.
-    pub async fn serve_beside(self, beside: axum::Router) -> std::io::Result<()> {
-        let beside = transport::http::guarded(beside, self.options.clone()).merge(self.elsewhere.clone());
-        self.serve_with(beside).await
-    }
-
-    /// Serves with the routes of another router beside the endpoint's, and its fallback. They are not behind the
-    /// endpoint's checks of `Host` and `Origin`.
-    ///
-    /// # Errors
-    /// When the listener fails for good.
-    pub async fn serve_with(self, beside: axum::Router) -> std::io::Result<()> {
-        let router = self.router.merge(beside);
-        transport::http::serve(self.listener, router, &self.options, self.crowd, self.shutdown).await
-    }
 }

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use proto::{CacheHint, Object, Raw, Rejection};
 use serde_json::{Map, Value, json};
-use server::{Builder, Cx, Error, Extension, Part, Resource, ResourceContents, Result};
+use server::{
+    BuildError, Builder, CacheScope, Context, Definitions, Error, Extension, Resource, ResourceContents,
+    Result,
+};
 use sha2::{Digest as _, Sha256};
 use spec::skills::{
     DIRECTORY_READ, DIRECTORY_READ_SETTING, DIRECTORY_TYPE, GET, ID, LIST, MANIFEST, MANIFEST_TYPE,
@@ -33,8 +36,8 @@ const DEPTH: usize = 32;
 ///
 /// ```no_run
 /// # use dateline::{Server, Skills};
-/// let server = Server::new("helpful", "1.0.0").part(Skills::from_folder("./skills")?).build()?;
-/// # Ok::<(), String>(())
+/// let server = Server::new("helpful", "1.0.0").define(Skills::from_folder("./skills")?).build()?;
+/// # Ok::<(), dateline::BuildError>(())
 /// ```
 ///
 /// <https://modelcontextprotocol.io/seps/2640-skills-extension#specification>
@@ -42,7 +45,8 @@ pub struct Skills {
     files: BTreeMap<String, File>,
     /// The folders that are skills, and what their frontmatter says.
     skills: BTreeMap<String, Map<String, Value>>,
-    hint: CacheHint,
+    scope: CacheScope,
+    ttl: Duration,
 }
 
 /// A file of a skill.
@@ -61,12 +65,12 @@ impl Skills {
     /// # Errors
     /// When a skill is not one that every client takes: it has more than 512 files or 16 MiB, its `SKILL.md` does not
     /// begin with YAML frontmatter, its name is not that of its folder; or when something cannot be read.
-    pub fn from_folder(root: impl AsRef<Path>) -> Result<Skills, String> {
+    pub fn from_folder(root: impl AsRef<Path>) -> Result<Skills, BuildError> {
         let root = root.as_ref();
         let folder = Folder::open(root, false)?;
         let mut files = BTreeMap::new();
-        gather(&folder, "", None, 0, &mut files).map_err(|why| format!("{}: {why}", root.display()))?;
-        Skills::new(files).map_err(|why| format!("{}: {why}", root.display()))
+        gather(&folder, "", None, 0, &mut files).map_err(|e| e.below(root))?;
+        Skills::new(files).map_err(|e| e.below(root))
     }
 
     /// The skills of these files, by their paths with `/` between names: for those that are part of the program.
@@ -75,48 +79,47 @@ impl Skills {
     /// # use dateline::Skills;
     /// let skill = "---\nname: greet\ndescription: How to greet.\n---\nSay hello.\n";
     /// let skills = Skills::from_files([("greet/SKILL.md", skill)])?;
-    /// # Ok::<(), String>(())
+    /// # Ok::<(), dateline::BuildError>(())
     /// ```
     ///
     /// # Errors
     /// As [`Skills::from_folder`].
     pub fn from_files<P: Into<String>, C: Into<Vec<u8>>>(
         files: impl IntoIterator<Item = (P, C)>,
-    ) -> Result<Skills, String> {
+    ) -> Result<Skills, BuildError> {
         let mut all = BTreeMap::new();
         for (path, content) in files {
             let path = path.into();
             let plain = |name: &str| !name.is_empty() && name != "." && name != ".." && !name.contains('\\');
             if !path.split('/').all(plain) {
-                return Err(format!("{path:?} is no path below a folder"));
+                return Err(unusable(&path, "it is no path below a folder"));
             }
             if all.insert(path.clone(), content.into()).is_some() {
-                return Err(format!("there are two files {path:?}"));
+                return Err(BuildError::Duplicate { kind: "file", name: path });
             }
         }
         Skills::new(all)
     }
 
-    /// The same with a time for which clients may keep what they were told and read, and whether it is the same for
-    /// every caller; none where nothing is said, and the same for all.
+    /// Sets for how long, and for whom, clients may keep what they read. By default they may not keep it.
     #[must_use]
-    pub fn fresh_for(self, ttl: Duration, public: bool) -> Skills {
-        Skills { hint: CacheHint { ttl, public }, ..self }
+    pub fn cache(self, scope: CacheScope, ttl: Duration) -> Skills {
+        Skills { scope, ttl, ..self }
     }
 
-    fn new(contents: BTreeMap<String, Vec<u8>>) -> Result<Skills, String> {
+    fn new(contents: BTreeMap<String, Vec<u8>>) -> Result<Skills, BuildError> {
         let mut skills = BTreeMap::new();
         for (path, content) in &contents {
             let Some(folder) = skill_of(path) else { continue };
-            let frontmatter = frontmatter::read(content).map_err(|why| format!("{path}: {why}"))?;
-            frontmatter::check(&frontmatter, folder).map_err(|why| format!("{path}: {why}"))?;
+            let frontmatter = frontmatter::read(content).map_err(|why| unusable(path, why))?;
+            frontmatter::check(&frontmatter, folder).map_err(|why| unusable(path, why))?;
             within_limits(folder, &contents)?;
             skills.insert(folder.to_owned(), frontmatter);
         }
         let of_a_skill = |path: &str| outwards(path).any(|folder| skills.contains_key(folder));
         let files = contents.into_iter().filter(|(path, _)| of_a_skill(path));
         let files = files.map(|(path, content)| (path.clone(), File::new(&path, content))).collect();
-        Ok(Skills { files, skills, hint: CacheHint { ttl: Duration::ZERO, public: true } })
+        Ok(Skills { files, skills, scope: CacheScope::Public, ttl: Duration::ZERO })
     }
 
     /// A skill as the extension tells it.
@@ -150,9 +153,9 @@ impl Skills {
     }
 }
 
-impl Part for Skills {
-    fn add(self, mut to: Builder) -> Builder {
-        let hint = self.hint;
+impl Definitions for Skills {
+    fn add_to(self, mut server: Builder) -> Builder {
+        let hint = self.scope.hint(self.ttl);
         let entries = self.skills.iter().map(|(folder, said)| {
             let uri = uri(&format!("{folder}/{MANIFEST}"));
             (uri, self.entry(folder, said))
@@ -165,33 +168,33 @@ impl Part for Skills {
             let said = |member: &str| frontmatter?.get(member)?.as_str();
             let mut resource = Resource::fixed(said("name").unwrap_or(name), file.contents)
                 .with("size", file.size)
-                .fresh_for(hint.ttl, hint.public);
+                .cache(self.scope, self.ttl);
             resource = match said("description") {
                 Some(description) => resource.description(description),
                 None => resource.unlisted(),
             };
-            to = to.resource(resource);
+            server = server.resource(resource);
         }
         let all = Arc::clone(&entries);
-        let list = move |cx: Cx| {
+        let list = move |cx: Context| {
             let page = cx.page("skills", all.values()).map(|page| hinted(page, hint));
             std::future::ready(page)
         };
-        let get = move |cx: Cx| {
+        let get = move |cx: Context| {
             let found = named(&cx).and_then(|uri| {
                 let entry = entries.get(&uri).cloned();
                 entry.ok_or_else(|| wrong(format!("no skill is served at {}", clipped(&uri))))
             });
             std::future::ready(found.map(|entry| hinted(Object::new().with("skill", entry), hint)))
         };
-        let directory = move |cx: Cx| {
+        let directory = move |cx: Context| {
             let found = named(&cx).and_then(|uri| match folders.get(&uri) {
                 Some(children) => cx.page("resources", children),
                 None => Err(wrong(format!("{} is no folder that is served", clipped(&uri)))),
             });
             std::future::ready(found)
         };
-        to.extension(
+        server.extension(
             Extension::new(ID)
                 .settings(json!({DIRECTORY_READ_SETTING: true}))
                 .open_method(LIST, list)
@@ -222,7 +225,7 @@ fn hinted(mut result: Object, hint: CacheHint) -> Object {
 }
 
 /// The URI that is asked for.
-fn named(cx: &Cx) -> Result<String> {
+fn named(cx: &Context) -> Result<String> {
     let uri = cx.arguments().object().ok().and_then(|params| params.string("uri"));
     uri.map(|uri| uri.to_string()).ok_or_else(|| wrong("\"uri\" is required, and must be a string".into()))
 }
@@ -255,9 +258,9 @@ fn below<'a, T>(files: &'a BTreeMap<String, T>, folder: &str) -> impl Iterator<I
     files.range(begin.clone()..).take_while(move |(path, _)| path.starts_with(&begin))
 }
 
-fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BuildError> {
     if below(files, folder).count() > MOST_FILES {
-        return Err(format!("the skill {folder} has more than {MOST_FILES} files"));
+        return Err(unusable(folder, format!("the skill has more than {MOST_FILES} files")));
     }
     if below(files, folder).map(|(_, content)| content.len() as u64).sum::<u64>() > MOST_BYTES {
         return Err(too_large(folder));
@@ -265,8 +268,13 @@ fn within_limits(folder: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), 
     Ok(())
 }
 
-fn too_large(folder: &str) -> String {
-    format!("the skill {folder} has more than {} MiB", MOST_BYTES >> 20)
+fn too_large(folder: &str) -> BuildError {
+    unusable(folder, format!("the skill has more than {} MiB", MOST_BYTES >> 20))
+}
+
+/// An error of a file or folder, by its path below the folder of the skills.
+fn unusable(path: &str, reason: impl Into<String>) -> BuildError {
+    BuildError::File { path: path.into(), reason: reason.into() }
 }
 
 /// Reads the files of skills below a folder; `skill` is the outermost skill that it is part of.
@@ -276,19 +284,19 @@ fn gather(
     skill: Option<&str>,
     depth: usize,
     files: &mut BTreeMap<String, Vec<u8>>,
-) -> Result<(), String> {
+) -> Result<(), BuildError> {
     if depth > DEPTH {
-        return Err(format!("{path} lies more than {DEPTH} folders deep"));
+        return Err(unusable(path, format!("it lies more than {DEPTH} folders deep")));
     }
     let Found::Folder(entries, more) = root.find(path, 0, usize::MAX) else {
-        return Err(format!("{path} cannot be read"));
+        return Err(unusable(path, "it cannot be read"));
     };
     if more {
-        return Err(format!("the folder {path} has too many files"));
+        return Err(unusable(path, "the folder has too many files"));
     }
     let skill = skill.or_else(|| entries.iter().any(|entry| entry.name == MANIFEST).then_some(path));
     if skill == Some("") {
-        return Err(format!("{MANIFEST} must be in a folder of the skill's name"));
+        return Err(unusable(MANIFEST, "it must be in a folder of the skill's name"));
     }
     for Entry { name, folder, link } in entries {
         let below = if path.is_empty() { name } else { format!("{path}/{name}") };
@@ -304,7 +312,7 @@ fn gather(
         match root.find(&below, MOST_BYTES, 0) {
             Found::File(content) => files.insert(below, content),
             Found::TooLarge => return Err(too_large(skill)),
-            _ => return Err(format!("{below} cannot be read")),
+            _ => return Err(unusable(&below, "it cannot be read")),
         };
         within_limits(skill, files)?;
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use dateline::{
-    Args, Builder, Content, Cx, Elicited, Error, Form, Level, Messages, Prompt, Resource, ResourceContents,
-    ResourceTemplate, Result, Server, Tool, ToolResult, Typed, Vars,
+    Args, BuildError, Builder, CompletionArgument, Content, Context, ElicitForm, ElicitResult, Error, Level,
+    Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Result, Server, Tool, ToolResult,
+    Variables,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,19 +62,19 @@ fn plain(server: Builder) -> Builder {
             Tool::new(
                 "json_schema_2020_12_tool",
                 "Has a schema that uses much of JSON Schema 2020-12.",
-                |cx: Cx| async move {
+                |cx: Context| async move {
                     format!("JSON Schema 2020-12 tool called with: {}", cx.arguments().as_str())
                 },
             )
-            .input(&schema_2020_12()),
+            .input_schema(schema_2020_12()),
         )
         .tool(
             Tool::new(
                 "test_custom_header",
                 "Takes a parameter that HTTP mirrors in a header.",
-                |cx: Cx| async move { cx.arguments().as_str().to_owned() },
+                |cx: Context| async move { cx.arguments().as_str().to_owned() },
             )
-            .input(&json!({
+            .input_schema(json!({
                 "type": "object",
                 "properties": {"value": {"type": "string", "x-mcp-header": "Value"}},
                 "required": ["value"],
@@ -113,7 +114,7 @@ async fn pause() {
 
 fn notices(server: Builder) -> Builder {
     server
-        .tool(Tool::new("test_tool_with_logging", "Logs three messages.", |cx: Cx| async move {
+        .tool(Tool::new("test_tool_with_logging", "Logs three messages.", |cx: Context| async move {
             cx.log(Level::Info, None, "Tool execution started").await;
             pause().await;
             cx.log(Level::Info, None, "Tool processing data").await;
@@ -121,11 +122,15 @@ fn notices(server: Builder) -> Builder {
             cx.log(Level::Info, None, "Tool execution completed").await;
             "Tool with logging executed successfully"
         }))
-        .tool(Tool::new("test_logging_tool", "Logs one message, where it is wanted.", |cx: Cx| async move {
-            cx.log(Level::Info, None, "A log message").await;
-            "logged"
-        }))
-        .tool(Tool::new("test_tool_with_progress", "Reports progress.", |cx: Cx| async move {
+        .tool(Tool::new(
+            "test_logging_tool",
+            "Logs one message, where it is wanted.",
+            |cx: Context| async move {
+                cx.log(Level::Info, None, "A log message").await;
+                "logged"
+            },
+        ))
+        .tool(Tool::new("test_tool_with_progress", "Reports progress.", |cx: Context| async move {
             cx.progress(0.0, Some(100.0), Some("Started")).await;
             pause().await;
             cx.progress(50.0, Some(100.0), Some("Half way")).await;
@@ -136,7 +141,7 @@ fn notices(server: Builder) -> Builder {
         .tool(Tool::new(
             "test_reconnection",
             "Lets go of the connection while it works.",
-            |cx: Cx| async move {
+            |cx: Context| async move {
                 cx.release(Duration::from_millis(500)).await;
                 pause().await;
                 "The client came back for this."
@@ -148,7 +153,7 @@ fn notices(server: Builder) -> Builder {
 ///
 /// # Errors
 /// When one is wrong, which the tests would have shown.
-pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
+pub(crate) fn changing(server: &Server) -> std::result::Result<(), BuildError> {
     let (tools, prompts) = (server.clone(), server.clone());
     server.add_tool(Tool::new(
         "test_trigger_tool_change",
@@ -157,7 +162,7 @@ pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
             let name = "test_changing_tool";
             let tool = || Tool::new(name, "Is there or not.", || async { "It is there." });
             let changed = if tools.remove_tool(name) { Ok(()) } else { tools.add_tool(tool()) };
-            async move { changed.map(|()| "changed").map_err(Error::new) }
+            async move { changed.map(|()| "changed").map_err(Error::from) }
         },
     ))?;
     server.add_tool(Tool::new(
@@ -167,7 +172,7 @@ pub(crate) fn changing(server: &Server) -> std::result::Result<(), String> {
             let name = "test_changing_prompt";
             let prompt = || Prompt::new(name, "Is there or not.", || async { "It is there." });
             let changed = if prompts.remove_prompt(name) { Ok(()) } else { prompts.add_prompt(prompt()) };
-            async move { changed.map(|()| "changed").map_err(Error::new) }
+            async move { changed.map(|()| "changed").map_err(Error::from) }
         },
     ))
 }
@@ -187,29 +192,29 @@ fn text_message(text: &str) -> Value {
 }
 
 /// What a user did with a form, in words.
-fn said(elicited: &Elicited<Value>) -> String {
+fn said(elicited: &ElicitResult<Value>) -> String {
     match elicited {
-        Elicited::Accepted(content) => format!("action=accept, content={content}"),
+        ElicitResult::Accepted(content) => format!("action=accept, content={content}"),
         other => unsaid(other).to_owned(),
     }
 }
 
 /// What a user did who did not fill a form in.
-fn unsaid<T>(elicited: &Elicited<T>) -> &'static str {
+fn unsaid<T>(elicited: &ElicitResult<T>) -> &'static str {
     match elicited {
-        Elicited::Accepted(_) => "action=accept",
-        Elicited::Declined => "action=decline",
-        Elicited::Cancelled => "action=cancel",
+        ElicitResult::Accepted(_) => "action=accept",
+        ElicitResult::Declined => "action=decline",
+        ElicitResult::Cancelled => "action=cancel",
     }
 }
 
 fn legacy_questions(server: Builder) -> Builder {
     server
-        .tool(Tool::new("test_sampling", "Asks the client's model.", |Args(args): Args<Prompted>, cx: Cx| async move {
+        .tool(Tool::new("test_sampling", "Asks the client's model.", |Args(args): Args<Prompted>, cx: Context| async move {
             let sampled = cx.sample("sampling", &text_message(&args.prompt)).await?;
             Ok::<_, Error>(format!("LLM response: {}", sampled.text()))
         }))
-        .tool(Tool::new("test_elicitation", "Asks the user.", |Args(args): Args<Message>, cx: Cx| async move {
+        .tool(Tool::new("test_elicitation", "Asks the user.", |Args(args): Args<Message>, cx: Context| async move {
             let form = json!({
                 "type": "object",
                 "properties": {
@@ -218,10 +223,10 @@ fn legacy_questions(server: Builder) -> Builder {
                 },
                 "required": ["username", "email"],
             });
-            let elicited = cx.elicit("elicitation", Form::raw(&args.message, form)).await?;
+            let elicited = cx.elicit("elicitation", ElicitForm::raw(&args.message, form)).await?;
             Ok::<_, Error>(format!("User response: {}", said(&elicited)))
         }))
-        .tool(Tool::new("test_elicitation_sep1034_defaults", "Asks with defaults.", |cx: Cx| async move {
+        .tool(Tool::new("test_elicitation_sep1034_defaults", "Asks with defaults.", |cx: Context| async move {
             let form = json!({
                 "type": "object",
                 "properties": {
@@ -233,10 +238,10 @@ fn legacy_questions(server: Builder) -> Builder {
                 },
                 "required": [],
             });
-            let elicited = cx.elicit("defaults", Form::raw("Please review the defaults", form)).await?;
+            let elicited = cx.elicit("defaults", ElicitForm::raw("Please review the defaults", form)).await?;
             Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
         }))
-        .tool(Tool::new("test_elicitation_sep1330_enums", "Asks for choices.", |cx: Cx| async move {
+        .tool(Tool::new("test_elicitation_sep1330_enums", "Asks for choices.", |cx: Context| async move {
             let titled = json!([
                 {"const": "value1", "title": "First Option"},
                 {"const": "value2", "title": "Second Option"},
@@ -258,7 +263,7 @@ fn legacy_questions(server: Builder) -> Builder {
                 },
                 "required": [],
             });
-            let elicited = cx.elicit("enums", Form::raw("Please choose", form)).await?;
+            let elicited = cx.elicit("enums", ElicitForm::raw("Please choose", form)).await?;
             Ok::<_, Error>(format!("Elicitation completed: {}", said(&elicited)))
         }))
 }
@@ -279,57 +284,57 @@ struct Colour {
     color: String,
 }
 
-async fn name_of(cx: &Cx, key: &str) -> Result<String> {
-    Ok(match cx.elicit(key, Form::<Name>::new("What is your name?")).await? {
-        Elicited::Accepted(filled) => filled.name,
+async fn name_of(cx: &Context, key: &str) -> Result<String> {
+    Ok(match cx.elicit(key, ElicitForm::<Name>::new("What is your name?")).await? {
+        ElicitResult::Accepted(filled) => filled.name,
         other => unsaid(&other).to_owned(),
     })
 }
 
 fn questions(server: Builder) -> Builder {
     server
-        .tool(Tool::new("test_missing_capability", "Cannot go on without sampling.", |cx: Cx| async move {
+        .tool(Tool::new("test_missing_capability", "Cannot go on without sampling.", |cx: Context| async move {
             let sampled = cx.sample("needed", &text_message("Say something.")).await?;
             Ok::<_, Error>(sampled.text())
         }))
-        .tool(Tool::new("test_streaming_elicitation", "Asks for a name.", |cx: Cx| async move {
+        .tool(Tool::new("test_streaming_elicitation", "Asks for a name.", |cx: Context| async move {
             Ok::<_, Error>(format!("Hello, {}!", name_of(&cx, "user_name").await?))
         }))
-        .tool(Tool::new("test_input_required_result_elicitation", "Asks for a name.", |cx: Cx| async move {
+        .tool(Tool::new("test_input_required_result_elicitation", "Asks for a name.", |cx: Context| async move {
             Ok::<_, Error>(format!("Hello, {}!", name_of(&cx, "user_name").await?))
         }))
-        .tool(Tool::new("test_input_required_result_sampling", "Asks for a capital.", |cx: Cx| async move {
+        .tool(Tool::new("test_input_required_result_sampling", "Asks for a capital.", |cx: Context| async move {
             let sampled =
                 cx.sample("capital_question", &text_message("What is the capital of France?")).await?;
             Ok::<_, Error>(sampled.text())
         }))
-        .tool(Tool::new("test_input_required_result_list_roots", "Asks for roots.", |cx: Cx| async move {
+        .tool(Tool::new("test_input_required_result_list_roots", "Asks for roots.", |cx: Context| async move {
             let roots = cx.list_roots("client_roots").await?;
-            Ok::<_, Error>(format!("{} roots: {}", roots.len(), Value::from(roots)))
+            Ok::<_, Error>(format!("{} roots: {}", roots.len(), json!(roots)))
         }))
         .tool(Tool::new(
             "test_input_required_result_request_state",
             "Keeps state while it asks.",
-            |cx: Cx| async move {
-                cx.elicit("confirm", Form::<Sure>::new("Is that right?")).await?;
+            |cx: Context| async move {
+                cx.elicit("confirm", ElicitForm::<Sure>::new("Is that right?")).await?;
                 Ok::<_, Error>("state-ok")
             },
         ))
         .tool(Tool::new(
             "test_input_required_result_tampered_state",
             "Refuses changed state.",
-            |cx: Cx| async move {
-                cx.elicit("confirm", Form::<Sure>::new("Is that right?")).await?;
+            |cx: Context| async move {
+                cx.elicit("confirm", ElicitForm::<Sure>::new("Is that right?")).await?;
                 Ok::<_, Error>("state-ok")
             },
         ))
         .tool(Tool::new(
             "test_input_required_result_multiple_inputs",
             "Asks three things at once.",
-            |cx: Cx| async move {
+            |cx: Context| async move {
                 let question = text_message("Write a greeting.");
                 let (name, greeting, roots) = cx
-                    .together((
+                    .try_join((
                         name_of(&cx, "user_name"),
                         cx.sample("greeting", &question),
                         cx.list_roots("client_roots"),
@@ -338,11 +343,11 @@ fn questions(server: Builder) -> Builder {
                 Ok::<_, Error>(format!("{name}: {} ({} roots)", greeting.text(), roots.len()))
             },
         ))
-        .tool(Tool::new("test_input_required_result_multi_round", "Asks twice.", |cx: Cx| async move {
+        .tool(Tool::new("test_input_required_result_multi_round", "Asks twice.", |cx: Context| async move {
             let name = name_of(&cx, "step1").await?;
-            let color = cx.elicit("step2", Form::<Colour>::new("What is your favourite colour?")).await?;
+            let color = cx.elicit("step2", ElicitForm::<Colour>::new("What is your favourite colour?")).await?;
             let color = match &color {
-                Elicited::Accepted(filled) => &filled.color,
+                ElicitResult::Accepted(filled) => &filled.color,
                 other => unsaid(other),
             };
             Ok::<_, Error>(format!("{name}: {color}"))
@@ -350,7 +355,7 @@ fn questions(server: Builder) -> Builder {
         .tool(Tool::new(
             "test_input_required_result_capabilities",
             "Asks what the client can answer.",
-            |cx: Cx| async move {
+            |cx: Context| async move {
                 let can = &cx.peer().capabilities;
                 let mut told = Vec::new();
                 if can.elicitation_form() {
@@ -386,13 +391,13 @@ fn resources(server: Builder) -> Builder {
                 .with("description", "Sends an update when touch_resource names it."),
         )
         .template(
-            ResourceTemplate::new("test://template/{id}/data", "Template", |vars: Vars| async move {
+            ResourceTemplate::new("test://template/{id}/data", "Template", |vars: Variables| async move {
                 let data = json!({"id": vars.get("id"), "templateTest": true, "data": format!("Data for ID: {}", vars.get("id"))});
                 data.to_string()
             })
             .with("description", "Data by id.")
             .with("mimeType", "application/json")
-            .complete("id", |typed: Typed| async move {
+            .complete("id", |typed: CompletionArgument| async move {
                 (1..=3).map(|n| format!("{}{n}", typed.value())).collect()
             }),
         )
@@ -412,7 +417,7 @@ fn prompts(server: Builder) -> Builder {
                 },
             )
             .choices("arg1", ["test", "testing", "tested"])
-            .complete("arg2", |typed: Typed| async move {
+            .complete("arg2", |typed: CompletionArgument| async move {
                 // It goes with the first one, where the client says what that is.
                 let first = typed.argument("arg1").unwrap_or("any");
                 typed.rank((1..=120).map(|n| format!("{first}-{n}")))
@@ -435,10 +440,10 @@ fn prompts(server: Builder) -> Builder {
         .prompt(Prompt::new(
             "test_input_required_result_prompt",
             "A prompt that asks first.",
-            |cx: Cx| async move {
-                let form = Form::<Context>::new("What context should the prompt use?");
+            |cx: Context| async move {
+                let form = ElicitForm::<UserContext>::new("What context should the prompt use?");
                 let context = match cx.elicit("user_context", form).await? {
-                    Elicited::Accepted(filled) => filled.context,
+                    ElicitResult::Accepted(filled) => filled.context,
                     other => unsaid(&other).to_owned(),
                 };
                 Ok::<_, Error>(format!("Use this context: {context}"))
@@ -462,6 +467,6 @@ struct Embedded {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Context {
+struct UserContext {
     context: String,
 }

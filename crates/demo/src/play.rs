@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dateline::{Args, Builder, Cx, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
+use dateline::{Args, Builder, Context, Error, Json, Prompt, Resource, ResourceContents, Result, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, json};
@@ -98,13 +98,13 @@ pub(crate) fn add(server: Builder) -> Builder {
                 .read_only()
                 .idempotent()
                 .open_world(false)
-                .with("icons", &json!([{"src": PLUS, "mimeType": "image/svg+xml", "sizes": ["any"]}]))
-                .with("_meta", &json!({"example.dateline/level": "easy"})),
+                .with("icons", json!([{"src": PLUS, "mimeType": "image/svg+xml", "sizes": ["any"]}]))
+                .with("_meta", json!({"example.dateline/level": "easy"})),
         )
         .tool(Tool::new(
             "countdown",
             "Counts down to zero, reports progress at each step, and can be cancelled.",
-            move |Args(args): Args<Countdown>, cx: Cx| countdown(args, cx, Arc::clone(&cancelled)),
+            move |Args(args): Args<Countdown>, cx: Context| countdown(args, cx, Arc::clone(&cancelled)),
         ))
         .tool(Tool::new(
             "cancelled_calls",
@@ -118,12 +118,12 @@ pub(crate) fn add(server: Builder) -> Builder {
             Tool::new("query_region", "Asks a region something.", |Args(args): Args<Query>| async move {
                 format!("{}: {}", args.region.as_deref().unwrap_or("anywhere"), args.query)
             })
-            .mirrored("region", "Region"),
+            .header_param("region", "Region"),
         )
         .tool(Tool::new(
             "touch_resource",
             "Tells whoever watches a resource that it changed.",
-            |Args(touch): Args<Touch>, cx: Cx| async move {
+            |Args(touch): Args<Touch>, cx: Context| async move {
                 cx.notifier().resource_updated(&touch.uri);
                 format!("touched {}", touch.uri)
             },
@@ -147,7 +147,7 @@ pub(crate) fn add(server: Builder) -> Builder {
         )
 }
 
-async fn countdown(args: Countdown, cx: Cx, cancelled: Cancelled) -> String {
+async fn countdown(args: Countdown, cx: Context, cancelled: Cancelled) -> String {
     let mut unfinished = Unfinished(Some((cx.id().to_owned(), cancelled)));
     for done in 0..=args.from {
         let left = args.from - done;

@@ -1,13 +1,13 @@
 //! Skills that are part of the program.
 
-use dateline::Skills;
+use dateline::{BuildError, Skills};
 
 /// Files of `skills/`, by their paths in it.
 macro_rules! files {
     ($($path:literal)*) => { [$(($path, include_bytes!(concat!("../skills/", $path)).as_slice())),*] };
 }
 
-pub(crate) fn ours() -> Result<Skills, String> {
+pub(crate) fn ours() -> Result<Skills, BuildError> {
     Skills::from_files(files! {
         "meeting-minutes/SKILL.md"
         "meeting-minutes/examples/short.md"

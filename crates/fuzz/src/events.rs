@@ -2,10 +2,10 @@
 
 use transport::fuzzing::{Heard, events};
 
-/// How much a stream may hold back.
+/// How many bytes of an unfinished event are kept.
 const LIMIT: usize = 256;
 
-/// What is heard does not depend on how a network cuts the stream, and only what is over the limit is refused.
+/// The events do not depend on how a network cuts the stream, and only an event over the limit is refused.
 pub(crate) fn read(input: &[u8]) {
     // The first byte says how the rest is cut.
     let Some((cut, stream)) = input.split_first() else { return };

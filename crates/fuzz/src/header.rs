@@ -1,10 +1,10 @@
-//! Headers that mirror a request's body.
+//! Headers that repeat what the body of a request says.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proto::header;
 use spec::header as name;
 
-/// What any text is written as is read as the same text; what a peer writes is read or refused.
+/// Every text that is written as a header is read as the same text. What a peer writes is read or refused.
 pub(crate) fn read(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input) {
         let mut headers = HeaderMap::new();
@@ -21,7 +21,7 @@ pub(crate) fn read(input: &[u8]) {
         for header in [name::NAME, name::PROTOCOL_VERSION] {
             if let Ok(Some(read)) = header::read(&headers, header) {
                 assert_eq!(header::must_equal(&headers, header, &read), Ok(()));
-                // However it was written, we write it so that it is read as the same.
+                // The peer may have used another form; written again, the text is read as the same.
                 let ours =
                     HeaderMap::from_iter([(HeaderName::from_static(name::NAME), header::encode(&read))]);
                 assert_eq!(header::read(&ours, name::NAME).expect("readable").as_deref(), Some(&*read));
@@ -31,7 +31,7 @@ pub(crate) fn read(input: &[u8]) {
     mirrored(schema);
 }
 
-/// What a schema says is mirrored, a request of ours mirrors, and is let in.
+/// A request carries the headers that a schema asks for, and is accepted with them.
 fn mirrored(schema: &[u8]) {
     let Ok(schema) = proto::Raw::parse(bytes::Bytes::copy_from_slice(schema), crate::input::DEPTH) else {
         return;

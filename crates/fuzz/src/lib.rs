@@ -1,14 +1,14 @@
-//! Development only: what a peer can send, tried at random. A target takes bytes, gives them to the code that reads such
-//! bytes, and panics where that does not hold what it promises.
+//! Development only: tests with random input from a peer. A target takes bytes and gives them to the code that reads such
+//! bytes. It panics where that code breaks a promise.
 //!
-//! `tests/main.rs` tries the inputs of `corpus/` and some made from them, in seconds and with any toolchain.
-//! `libfuzzer/` lets a fuzzer look for new ones, for as long as one likes:
+//! `tests/main.rs` runs the inputs of `corpus/` and some made from them. It takes seconds and works with any toolchain. With
+//! `libfuzzer/` a fuzzer searches for new inputs, for as long as you like:
 //!
 //! ```text
 //! cargo +nightly fuzz run --fuzz-dir crates/fuzz/libfuzzer raw crates/fuzz/corpus/raw -- -max_total_time=600
 //! ```
 //!
-//! An input that a target once failed with stays in the corpus.
+//! An input with which a target failed stays in the corpus.
 
 mod envelope;
 mod events;
@@ -18,10 +18,10 @@ mod raw;
 mod sealed;
 mod template;
 
-/// A target: its name, which is that of its folder in the corpus, and what tries one input.
+/// A target: its name, which is also the name of its folder in the corpus, and the function that runs one input.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 8] = [
     ("raw", raw::parse),
     ("object", raw::rewrite),
@@ -33,10 +33,10 @@ pub const TARGETS: [Target; 8] = [
     ("cursor", sealed::round_trip),
 ];
 
-/// A target by its name.
+/// Returns the function of the target with this name.
 ///
 /// # Panics
-/// When there is none.
+/// Where there is no such target.
 pub fn target(name: &str) -> fn(&[u8]) {
     TARGETS
         .iter()

@@ -1,4 +1,4 @@
-//! JSON that is kept as it was sent. serde_json, which builds a tree of it, is the other reader that it has to agree with.
+//! JSON values that keep the text that was sent. They must hold the same as what serde_json reads.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::input::DEPTH;
 
-/// What is read is what was sent, and what serde_json sees in it.
+/// A value keeps the text that was sent, and holds the same as what serde_json reads.
 pub(crate) fn parse(input: &[u8]) {
     let theirs: Result<Value, _> = serde_json::from_slice(input);
     let Ok(raw) = Raw::parse(Bytes::copy_from_slice(input), DEPTH) else {
@@ -23,7 +23,7 @@ pub(crate) fn parse(input: &[u8]) {
         assert!(depth(&theirs) <= DEPTH, "too deep, and read");
         agree(&raw, &theirs);
     } else {
-        // A number that no type of serde_json holds; the rest is opened all the same.
+        // serde_json refuses numbers that no type of it can hold; all other values must open.
         opened(&raw);
     }
 }
@@ -36,7 +36,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Both readers see the same at every depth.
+/// Checks that both hold the same at every depth.
 fn agree(raw: &Raw, value: &Value) {
     assert_eq!(raw.string().as_deref(), value.as_str());
     assert_eq!(raw.is_null(), value.is_null());
@@ -77,7 +77,7 @@ fn opened(raw: &Raw) {
     }
 }
 
-/// An object that is changed and written is the object that serde_json would have after the same changes.
+/// An object that is changed and written is what serde_json has after the same changes.
 pub(crate) fn rewrite(input: &[u8]) {
     let (json, name) = crate::input::halves(input);
     let (Ok(raw), Ok(name)) = (Raw::parse(Bytes::copy_from_slice(json), DEPTH), std::str::from_utf8(name))
@@ -85,7 +85,7 @@ pub(crate) fn rewrite(input: &[u8]) {
         return;
     };
     let Ok(mut object) = raw.object() else { return };
-    // Written as it was read, the values are the same to the byte.
+    // Where nothing is changed, the values keep their text.
     let again = Raw::from(object.clone()).object().expect("what was written can be read");
     assert!(object == again);
     let Ok(Value::Object(mut value)) = serde_json::from_slice::<Value>(json) else { return };

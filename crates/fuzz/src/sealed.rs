@@ -1,4 +1,4 @@
-//! Cursors and request states: what a client keeps for us.
+//! Cursors and request states, which a client keeps for a server.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ impl Keys for Fixed {
     }
 }
 
-/// Nothing that was not sealed here opens, however it is written.
+/// A value that was not sealed with a known key does not open.
 pub(crate) fn open(input: &[u8]) {
     let sealer = Sealer::new(Fixed, Fixed);
     let (purpose, sealed) = crate::input::halves(input);
@@ -33,7 +33,7 @@ pub(crate) fn open(input: &[u8]) {
     }
 }
 
-/// What was sealed opens as it was, for its own purpose and principal; changed anywhere it does not.
+/// A sealed value opens unchanged, for its own purpose and principal. One that was changed anywhere does not open.
 pub(crate) fn round_trip(input: &[u8]) {
     let sealer = Sealer::new(Fixed, Fixed);
     let (purpose, value) = crate::input::halves(input);

@@ -2,7 +2,7 @@
 
 use proto::Template;
 
-/// A template that is read says so again, names each variable once, and finds values only for those.
+/// A template keeps its text, names each variable once, and finds values only for those.
 pub(crate) fn read(input: &[u8]) {
     let (source, uri) = crate::input::halves(input);
     let (Ok(source), Ok(uri)) = (std::str::from_utf8(source), std::str::from_utf8(uri)) else { return };

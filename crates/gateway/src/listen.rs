@@ -1,4 +1,4 @@
-//! Listens: to the lists of all servers, and to resources of each.
+//! Listens to changes: of the lists of all servers together, and of resources at the server that has them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,15 @@ use futures_util::stream::{self, StreamExt as _};
 use proto::{BoxStream, Change, Filter, Listening, Peer, Rejection};
 use spec::{Capability, Era};
 
-use crate::Gateway;
-use crate::pauses::Pauses;
+use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::upstream::backoff::Backoff;
 
-/// How long a server is waited for to watch resources. A listen is acknowledged without it then.
+/// How long a listen waits for each server to watch its resources. It is acknowledged without servers that take longer.
 const WATCHING: Duration = Duration::from_secs(5);
 
 impl Gateway {
-    /// Listens to what the filter names. Resources that their server does not watch are not honoured, and cost the rest
-    /// nothing.
+    /// Listens to what the filter names. A resource that its server does not watch is left out of what is honoured.
     pub(crate) async fn watch(&self, filter: Filter, peer: Arc<Peer>) -> Result<Listening, Rejection> {
         self.settled().await;
         let lists = Filter { uris: Vec::new(), ..filter.clone() };
@@ -43,7 +42,7 @@ impl Gateway {
             }
         });
         for (upstream, mut wanted, first) in join_all(watching).await.into_iter().flatten() {
-            // What it does not watch now it is not asked for again.
+            // After a restart only what the server honoured is asked for again.
             wanted.uris.retain(|uri| first.honoured.uris.contains(uri));
             honoured.uris.extend(wanted.uris.iter().cloned());
             streams.push(resuming(upstream, wanted, Arc::clone(&peer), first.changes));
@@ -51,7 +50,7 @@ impl Gateway {
         Ok(Listening { honoured, changes: Box::pin(stream::select_all(streams)) })
     }
 
-    /// Which of these are whose.
+    /// Groups URIs by the server that has them.
     fn by_server(&self, uris: Vec<ByteString>) -> Vec<(Arc<Upstream>, Vec<ByteString>)> {
         let catalog = self.catalog();
         let mut by_server: Vec<(Arc<Upstream>, Vec<ByteString>)> = Vec::new();
@@ -69,7 +68,7 @@ impl Gateway {
     }
 }
 
-/// Has one server watch resources, if it does.
+/// Asks one server to watch resources.
 async fn watch(upstream: &Upstream, wanted: &Filter, peer: &Arc<Peer>) -> Result<Listening, Rejection> {
     let lease = upstream.lease().await?;
     let legacy = lease.0.client.as_ref().is_some_and(|client| client.revision().era() == Era::Legacy);
@@ -80,7 +79,7 @@ async fn watch(upstream: &Upstream, wanted: &Filter, peer: &Arc<Peer>) -> Result
     lease.0.service.listen(wanted.clone(), Arc::clone(peer)).await
 }
 
-/// Changes of an upstream's resources, watched again after the upstream was started again.
+/// The changes of an upstream's resources. After the upstream was started again, they are watched again.
 fn resuming(
     upstream: Arc<Upstream>,
     wanted: Filter,
@@ -89,7 +88,7 @@ fn resuming(
 ) -> BoxStream<Change> {
     let state = (upstream, wanted, peer, first);
     Box::pin(stream::unfold(state, |(upstream, wanted, peer, mut changes)| async move {
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::default();
         loop {
             if let Some(change) = changes.next().await {
                 return Some((change, (upstream, wanted, peer, changes)));
@@ -100,7 +99,7 @@ fn resuming(
             upstream.back().await;
             match watch(&upstream, &wanted, &peer).await {
                 Ok(listening) => changes = listening.changes,
-                Err(_) => tokio::time::sleep(pauses.next()).await,
+                Err(_) => tokio::time::sleep(backoff.next()).await,
             }
         }
     }))

@@ -1,4 +1,4 @@
-//! Requests on their way to whom they belong, and answers on their way back.
+//! Routes each request to the server that it is for, and its answer back.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -13,29 +13,30 @@ use seal::purpose;
 use serde::{Deserialize, Serialize};
 use spec::Method;
 
-use crate::Gateway;
-use crate::catalog::Route;
-use crate::lists::LISTS;
-use crate::pool::Lease;
-use crate::status::State;
+use crate::catalog::{Catalog, NamedEntries, Route};
+use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::upstream::connection::Lease;
+use crate::upstream::list::LISTS;
+use crate::upstream::state::State;
 
-/// How long a request state can be used.
+/// How long a client may take to answer a question: one hour, as for servers that are built with this library.
 const STATE_TTL: Duration = Duration::from_secs(3600);
 
-/// How many entries of a merged list make a page.
+/// How many entries a page of a merged list has: the default of servers that are built with this library.
 const PAGE: usize = 250;
 
-/// What a request state holds: whose question it is, on which connection, and that server's own state, to the byte.
+/// What the gateway seals in a request state: the server that asks, the connection that the call waits on, and the server's
+/// own state, as it was sent.
 #[derive(Serialize, Deserialize)]
-struct Held {
+struct HeldState {
     upstream: String,
-    instance: u64,
+    connection: u64,
     state: Option<String>,
 }
 
 impl Gateway {
-    /// InputResponses a request. Only what may belong to a server that is still starting waits for it.
+    /// Answers a request. Waits for servers that are still starting only when the request may be for one of them.
     async fn answer(&self, mut request: Request) -> Result<Answer, Rejection> {
         if !self.knows(&request) {
             self.settled().await;
@@ -61,7 +62,7 @@ impl Gateway {
         }
     }
 
-    /// Whether it is certain already whose a request is.
+    /// Whether it is known already which server a request is for.
     fn knows(&self, request: &Request) -> bool {
         let catalog = self.catalog();
         let named = |name: &str| request.params.string(name);
@@ -73,9 +74,9 @@ impl Gateway {
         }
     }
 
-    /// Reads a resource where it is, or where it may be: a server that says that it has none such is not the one.
+    /// Reads a resource from the server that has it. When no server is known to have it, asks each that may, in turn.
     async fn read(&self, uri: ByteString, request: Request) -> Result<Answer, Rejection> {
-        // What goes on with answers goes on where it was asked.
+        // A request that brings answers is for the server that asked.
         let candidates = match &request.answers {
             Some(InputResponses { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
             _ => self.catalog().candidates(&uri),
@@ -90,10 +91,10 @@ impl Gateway {
         Err(Rejection::NoSuchResource { uri })
     }
 
-    /// The server whose question a request answers.
+    /// The server whose question a request answers, by its request state.
     fn held_by(&self, request: &Request) -> Option<Arc<Upstream>> {
         let sealed = request.answers.as_ref()?.state.as_ref()?.string()?;
-        let held: Held = self.0.sealer.open(&purpose(request), &request.peer.principal, &sealed).ok()?;
+        let held: HeldState = self.0.sealer.open(&purpose(request), &request.peer.principal, &sealed).ok()?;
         self.upstreams().iter().find(|upstream| upstream.options.name == held.upstream).map(Arc::clone)
     }
 
@@ -118,11 +119,11 @@ impl Gateway {
         seal::page(placed, request, PAGE, hint, &self.0.sealer).map(Answer::Complete)
     }
 
-    /// Says in the logs of a list whose entries are not in it.
+    /// Sends the client a log message when a server's entries are missing from a list.
     async fn miss(&self, upstream: &Upstream, request: &Request) {
         let why = match upstream.state() {
             State::Starting => "it is still starting".to_owned(),
-            // Why is for the user of this machine; others could learn from it how to attack.
+            // Only the user of this machine is told why: others could learn from it how to attack.
             State::Down(why) if request.peer.principal == Principal::local() => why,
             State::Down(_) => "it is not running".to_owned(),
             State::Up | State::Idle => return,
@@ -136,11 +137,11 @@ impl Gateway {
         request.events.send(Event::Log(Level::Warning, params)).await;
     }
 
-    /// Where something with a name is.
+    /// Finds the server of a tool or prompt by the name that it is shown under.
     fn named(
         &self,
         params: &Object,
-        of: impl Fn(&crate::catalog::Catalog) -> &crate::catalog::Named,
+        of: impl Fn(&Catalog) -> &NamedEntries,
         what: &str,
     ) -> Result<Route, Rejection> {
         let name = text(params, "name")?;
@@ -150,7 +151,7 @@ impl Gateway {
         })
     }
 
-    /// Which servers are not there, as the end of a sentence: what is missing may be theirs.
+    /// The servers that do not run, as the end of a sentence: what was not found may be theirs.
     fn absent(&self) -> String {
         let absent = |upstream: &Arc<Upstream>| match upstream.state() {
             State::Up | State::Idle => None,
@@ -203,8 +204,8 @@ impl Gateway {
         self.forward(&owner, request).await
     }
 
-    /// Sends a request to a server, and counts how it ends. A server that was gone before it took the request is
-    /// waited for and asked once more.
+    /// Sends a request to a server, and counts it. If the server was gone before it took the request, waits for the server
+    /// and sends the request once more.
     async fn forward(&self, upstream: &Arc<Upstream>, request: Request) -> Result<Answer, Rejection> {
         upstream.calls.fetch_add(1, Ordering::Relaxed);
         let was_up = upstream.state() == State::Up;
@@ -219,7 +220,8 @@ impl Gateway {
         outcome
     }
 
-    /// What a server answered, put right. What means nothing costs the call, and says whose it is.
+    /// Checks a server's answer, and repairs what has one meaning. An answer that cannot be repaired is an error that names
+    /// the server.
     fn let_in(
         &self,
         upstream: &Upstream,
@@ -265,31 +267,30 @@ impl Gateway {
         Ok(answer)
     }
 
-    /// A state that comes back with answers is opened here and closed again on the way out, so that it can be used
-    /// for this very request only.
+    /// Sends a request to a server once. Opens the request state that it brings, and seals the one that the answer has.
     async fn attempt(&self, upstream: &Arc<Upstream>, mut request: Request) -> Result<Answer, Rejection> {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
         let lease = match &mut request.answers {
             Some(answers @ InputResponses { state: Some(_), .. }) => {
                 let held = self.open(upstream, answers, &bound, &principal)?;
-                // A held call goes on where it is; anything else may go on anywhere.
-                match upstream.instance(held.instance) {
+                // A call that waits goes on where it waits; any other call may go on any connection.
+                match upstream.connection(held.connection) {
                     Some(lease) => lease,
                     None => upstream.lease().await?,
                 }
             }
             _ => upstream.lease().await?,
         };
-        let Lease(instance) = &lease;
+        let Lease(connection) = &lease;
         let method = request.method;
         let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
-        let answer = instance.service.call(request).await?;
+        let answer = connection.service.call(request).await?;
         match self.let_in(upstream, method, named, answer)? {
             Answer::InputRequired(InputRequired { questions, state }) => {
-                let held = Held {
+                let held = HeldState {
                     upstream: upstream.options.name.clone(),
-                    instance: instance.id,
+                    connection: connection.id,
                     state: state.map(|raw| raw.as_str().to_owned()),
                 };
                 let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
@@ -304,18 +305,18 @@ impl Gateway {
         }
     }
 
-    /// Opens the state of a request, and puts the server's own in its place.
+    /// Opens the request state that the gateway sealed, and puts the server's own state in its place.
     fn open(
         &self,
         upstream: &Upstream,
         answers: &mut InputResponses,
         bound: &str,
         principal: &Principal,
-    ) -> Result<Held, Rejection> {
+    ) -> Result<HeldState, Rejection> {
         let wrong =
             || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
         let sealed = answers.state.as_ref().and_then(Raw::string).ok_or_else(wrong)?;
-        let held: Held = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
+        let held: HeldState = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
         if held.upstream != upstream.options.name {
             return Err(wrong());
         }
@@ -324,7 +325,7 @@ impl Gateway {
         Ok(held)
     }
 
-    /// Puts a server's own name in the place of the one that it is offered under.
+    /// Replaces the name that a tool or prompt is shown under by the server's own name.
     fn rename(&self, request: &mut Request) {
         let catalog = self.catalog();
         let named = match request.method {
@@ -337,7 +338,7 @@ impl Gateway {
         }
     }
 
-    /// Whose a request is that can be answered by a question.
+    /// The server that a request is for, if its method is one that may be answered by a question.
     fn asker(&self, request: &Request) -> Option<Arc<Upstream>> {
         let catalog = self.catalog();
         let named = |by: &str| request.params.string(by);
@@ -374,7 +375,7 @@ impl Service for Gateway {
         let (bound, principal) = (purpose(&request), request.peer.principal.clone());
         let Some(answers) = &mut request.answers else { return };
         if let Ok(held) = self.open(&upstream, answers, &bound, &principal)
-            && let Some(lease) = upstream.instance(held.instance)
+            && let Some(lease) = upstream.connection(held.connection)
         {
             lease.0.service.abandon(request);
         }
@@ -391,7 +392,7 @@ fn text(params: &Object, name: &str) -> Result<ByteString, Rejection> {
         .ok_or_else(|| Rejection::Params(format!("{name:?} is required, and must be a string")))
 }
 
-/// Whether an error may mean that there is no such resource: older servers have many codes for it.
+/// Whether an error code may mean that there is no such resource. Older revisions and servers use both of these.
 fn says_none(code: i64) -> bool {
     [spec::Code::InvalidParams, spec::Code::ResourceNotFound].iter().any(|none| none.number() == code)
 }

@@ -1,6 +1,8 @@
 //! The edges towards clients: machines that take inputs and give [`Output`]s.
 
 mod call;
+mod era;
+pub mod http;
 mod output;
 mod pipe;
 mod session;

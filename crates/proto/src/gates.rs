@@ -1,4 +1,4 @@
-//! The gates: what a peer may send, what it is shown, and what of a server is put right.
+//! The gates: what a peer may send, what a peer is shown, and how the messages of servers are corrected.
 
 pub mod admit;
 mod form;

@@ -1,4 +1,4 @@
-//! HTTP headers that mirror a modern request's body.
+//! The HTTP headers of a modern request that repeat what its body says.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
 
@@ -12,29 +12,31 @@ use serde_json::Value;
 use spec::header as name;
 
 use crate::json::{Object, Raw};
+use crate::json_schema::APPLICATORS;
 
 const OPENING: &str = "=?base64?";
 const CLOSING: &str = "?=";
 
-/// A tool's parameter that HTTP mirrors in a header.
+/// A parameter of a tool that HTTP requests repeat in a header.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters>
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderParam {
-    /// The header's name behind `Mcp-Param-`, as the schema has it.
+    /// The name of the header without `Mcp-Param-`, as the tool's schema writes it.
     pub header: String,
-    /// The chain of `properties` that leads to the value.
+    /// The names of the properties that lead to the value, from the outside in.
     pub path: Vec<String>,
 }
 
-/// The largest integer that every peer can hold exactly, 2^53 - 1.
+/// The largest integer that a peer can represent exactly as a floating point number, 2^53 - 1.
 const SAFE: i64 = (1 << 53) - 1;
 
-/// The value of a header; `None` where it is absent. Names and parameters are decoded where they are in the base64
-/// form, which other headers do not have.
+/// Returns the value of a header; `None` where it is absent.
+///
+/// A name or a parameter in base64 form is decoded; other headers have no such form.
 ///
 /// # Errors
-/// Says what is wrong with the value.
+/// Where the header occurs twice, or its value cannot be read.
 pub fn read<'a>(headers: &'a HeaderMap, header: &str) -> Result<Option<Cow<'a, str>>, String> {
     let mut values = headers.get_all(header).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -56,7 +58,7 @@ fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "is not UTF-8 once decoded")
 }
 
-/// A header's value for a text: plain where a header can carry it, in the base64 form elsewhere.
+/// Writes a text as the value of a header: as it is, or in base64 form where a header cannot carry it as it is.
 pub fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|b| (0x20..0x7f).contains(&b))
         && text.trim() == text
@@ -66,14 +68,14 @@ pub fn encode(text: &str) -> HeaderValue {
     } else {
         Cow::Owned(format!("{OPENING}{}{CLOSING}", BASE64.encode(text)))
     };
-    // Visible ASCII and spaces are a valid header value.
+    // The value has visible ASCII characters and spaces only, so a header can carry it.
     HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Checks a header that must say exactly what the body says.
+/// Checks that a header says exactly what the body says.
 ///
 /// # Errors
-/// Says what is missing or differs.
+/// Where the header is missing, cannot be read, or differs from the body.
 pub fn must_equal(headers: &HeaderMap, header: &str, body: &str) -> Result<(), String> {
     match read(headers, header)? {
         None => Err(format!("{header} is required, and must be {body:?} as in the body")),
@@ -82,10 +84,10 @@ pub fn must_equal(headers: &HeaderMap, header: &str, body: &str) -> Result<(), S
     }
 }
 
-/// Checks the mirrored parameters of a tool call.
+/// Checks the headers that repeat arguments of a tool call.
 ///
 /// # Errors
-/// Says what is missing or differs.
+/// Where a header is missing, cannot be read, or differs from its argument.
 pub fn check_header_params(
     headers: &HeaderMap,
     mirrors: &[HeaderParam],
@@ -104,7 +106,8 @@ pub fn check_header_params(
                     mirror.path.join(".")
                 ));
             }
-            (Some(_), None) if body.is_some() => {} // Not a primitive: the schema's to refuse.
+            // An object or an array is no value of this parameter: the tool's schema refuses it.
+            (Some(_), None) if body.is_some() => {}
             (Some(_), None) => {
                 return Err(format!(
                     "{header} is given, but the argument {:?} is not",
@@ -112,7 +115,7 @@ pub fn check_header_params(
                 ));
             }
             (Some(sent), Some(text)) if *sent == *text => {}
-            // Numbers are the same however they are written; text is what it is.
+            // `42` and `42.0` are the same number, but different texts.
             (Some(sent), Some(text))
                 if body.is_some_and(|b| b.string().is_none()) && same_integer(&sent, &text) => {}
             (Some(sent), Some(_)) => {
@@ -126,7 +129,7 @@ pub fn check_header_params(
     Ok(())
 }
 
-/// The headers that mirror a tool call's arguments.
+/// Returns the headers that repeat arguments of a tool call.
 pub fn mirrored(mirrors: &[HeaderParam], arguments: Option<&Raw>) -> Vec<(HeaderName, HeaderValue)> {
     let mut opened = Opened::default();
     let mut headers = Vec::new();
@@ -140,12 +143,12 @@ pub fn mirrored(mirrors: &[HeaderParam], arguments: Option<&Raw>) -> Vec<(Header
     headers
 }
 
-/// Objects on the way to mirrored values, by their paths: each is opened once, for however many parameters.
+/// The objects that hold the repeated arguments, by their paths. Each is parsed once, however many arguments it holds.
 #[derive(Default)]
 struct Opened<'a>(BTreeMap<&'a [String], Option<Object>>);
 
 impl<'a> Opened<'a> {
-    /// The value at a chain of members; `None` where there is none or it is null.
+    /// Returns the value at a path; `None` where there is none, or it is `null`.
     fn value_at(&mut self, arguments: Option<&Raw>, path: &'a [String]) -> Option<Raw> {
         let mut value = arguments?.clone();
         for (at, step) in path.iter().enumerate() {
@@ -156,7 +159,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// A primitive's text in a header.
+/// Returns the text of a string, number or boolean in a header; `None` for an object or an array.
 fn text_of(value: &Raw) -> Option<String> {
     match value.string() {
         Some(text) => Some(text.to_string()),
@@ -165,7 +168,7 @@ fn text_of(value: &Raw) -> Option<String> {
     }
 }
 
-/// An integer in any of JSON's forms of it (`42`, `42.0`).
+/// Reads an integer in any form that JSON allows (`42`, `42.0`, `4.2e1`).
 fn integer(text: &str) -> Option<i64> {
     if let Ok(n) = text.parse::<i64>() {
         return Some(n);
@@ -179,15 +182,15 @@ fn same_integer(a: &str, b: &str) -> bool {
     matches!((integer(a), integer(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// A tool mirrors at most so many parameters: more headers than that common HTTP servers refuse.
+/// How many parameters of a tool may be repeated in headers. Common HTTP servers refuse requests with many more headers.
 const MOST: usize = 64;
-/// Names on the way to one are at most so long together, since each parameter keeps its path.
+/// How many bytes the names on the path to a parameter may have together, since every parameter keeps its path.
 const LONGEST: usize = 4096;
 
-/// Reads the annotations of a tool's input schema.
+/// Finds the parameters that a tool's input schema marks to be repeated in headers.
 ///
 /// # Errors
-/// Says which rule an annotation breaks; such a tool must not be offered
+/// Where a mark breaks a rule. Such a tool must not be offered
 /// (<https://modelcontextprotocol.io/specification/2026-07-28/server/tools#x-mcp-header>).
 pub fn header_params(input_schema: &Raw) -> Result<Vec<HeaderParam>, String> {
     if !input_schema.as_str().contains(name::PARAM_KEYWORD) {
@@ -209,27 +212,9 @@ pub fn header_params(input_schema: &Raw) -> Result<Vec<HeaderParam>, String> {
     Ok(found)
 }
 
-/// Keywords whose value is a schema, a list of schemas, a map of schemas.
-const ONE: &[&str] = &[
-    "items",
-    "additionalItems",
-    "additionalProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contains",
-    "contentSchema",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-];
-const MANY: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-const NAMED: &[&str] = &["$defs", "definitions", "patternProperties", "dependentSchemas"];
-
-/// Collects annotations. `path` is the chain of properties, `None` once something else was passed through.
+/// Collects the marked parameters of a schema. `path` names the properties that lead to the schema; it is `None` where
+/// another keyword leads to it.
 fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
-    let Some(schema) = schema.as_object() else { return Ok(()) };
     let mut path = path;
     if let Some(annotation) = schema.get(name::PARAM_KEYWORD) {
         match &path {
@@ -263,16 +248,10 @@ fn walk(schema: &Value, path: Option<&mut Vec<String>>, found: &mut Vec<HeaderPa
             }
         }
     }
-    for keyword in ONE {
-        if let Some(schema) = schema.get(*keyword) {
+    for applicator in APPLICATORS.iter().filter(|applicator| applicator.keyword != "properties") {
+        for schema in applicator.schemas(schema) {
             walk(schema, None, found)?;
         }
-    }
-    for schema in MANY.iter().filter_map(|k| schema.get(*k)?.as_array()).flatten() {
-        walk(schema, None, found)?;
-    }
-    for schema in NAMED.iter().filter_map(|k| schema.get(*k)?.as_object()).flat_map(|map| map.values()) {
-        walk(schema, None, found)?;
     }
     Ok(())
 }
@@ -293,7 +272,7 @@ fn checked(annotation: &Value, kind: Option<&Value>, path: &[String]) -> Result<
     }
 }
 
-/// The headers of a modern request over HTTP.
+/// Returns the headers of a modern HTTP request.
 pub fn of_request(
     revision: &str,
     method: spec::Method,
@@ -350,6 +329,7 @@ mod tests {
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}"#,
             r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
             r#"{"anyOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}"#,
+            r#"{"dependencies":{"b":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}"#,
         ] {
             assert!(header_params(&schema(wrong)).is_err(), "{wrong}");
         }
@@ -382,6 +362,11 @@ mod tests {
         };
         let arguments = schema(r#"{"n":42.0}"#);
         assert!(check_header_params(&headers("42"), &mirror, Some(&arguments)).is_ok());
+        assert!(check_header_params(&headers("42.00"), &mirror, Some(&arguments)).is_ok());
+        assert!(
+            check_header_params(&headers("42.0"), &mirror, Some(&schema(r#"{"n":"42"}"#))).is_err(),
+            "a text"
+        );
         assert!(check_header_params(&headers("43"), &mirror, Some(&arguments)).is_err());
         assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&arguments)).is_err());
         assert!(check_header_params(&HeaderMap::new(), &mirror, Some(&schema(r#"{"n":null}"#))).is_ok());

@@ -1,4 +1,4 @@
-//! JSON that is kept as it was sent, and opened only where a rule needs to look.
+//! JSON values that keep the text that was sent. A value is parsed only where a rule needs its content.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,43 +10,46 @@ use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, SeqAccess, Visit
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// One JSON value as text. Cloning and slicing share the buffer it came in.
+use crate::clipped::clipped;
+
+/// A JSON value as text. Clones and slices share the buffer that the message was read into.
 ///
-/// Numbers keep their form (`1.0`, `1e400`, 64-bit integers), objects their order and unknown members.
+/// Numbers keep their form (`1.0`, `1e400`, 64-bit integers). Objects keep the order of their members, and unknown
+/// members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(ByteString);
 
-/// An object as an ordered list of members whose values are still [`Raw`].
+/// A JSON object as an ordered list of members. The values are not parsed; each is a [`Raw`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Object(Vec<(ByteString, Raw)>);
 
-/// Bytes that are no JSON, or not the JSON that is due.
+/// Why bytes cannot be read as the JSON that is expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Not UTF-8.
+    /// The bytes are not UTF-8.
     #[error("the message is not UTF-8")]
     NotUtf8,
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("the message is not JSON: {0}")]
     NotJson(String),
-    /// More objects and arrays within each other than the limit.
+    /// Objects and arrays are nested deeper than the limit allows.
     #[error("the message nests deeper than {0} levels")]
     TooDeep(usize),
-    /// JSON, but of another type.
+    /// The text is JSON, but a value of another type is expected.
     #[error("expected {expected}: {detail}")]
     Unexpected {
-        /// The type that is due.
+        /// The type that is expected.
         expected: &'static str,
-        /// Where it went wrong.
+        /// What was found, and where.
         detail: String,
     },
 }
 
 impl Raw {
-    /// Checks that the bytes are one JSON value in UTF-8, at most `depth` levels deep, and keeps them.
+    /// Reads bytes that are one JSON value in UTF-8, nested at most `depth` levels deep.
     ///
     /// # Errors
-    /// When they are not.
+    /// Where the bytes are not such a value.
     pub fn parse(bytes: Bytes, depth: usize) -> Result<Raw, ParseError> {
         let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
         if nests_deeper(&text, depth) {
@@ -58,17 +61,17 @@ impl Raw {
         Ok(Raw(value))
     }
 
-    /// The value of anything that serializes. What cannot be represented becomes `null`.
+    /// Serializes a value. A value that JSON cannot represent becomes `null`.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Raw {
         Raw(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()).into())
     }
 
-    /// JSON text that is known to be valid.
+    /// Makes a value of text that the program knows to be valid JSON.
     pub const fn literal(text: &'static str) -> Raw {
         Raw(ByteString::from_static(text))
     }
 
-    /// An array of these values.
+    /// Makes an array of these values.
     pub fn list(elements: &[Raw]) -> Raw {
         let length = elements.iter().map(|element| element.as_str().len() + 1).sum::<usize>() + 2;
         let mut text = String::with_capacity(length);
@@ -83,21 +86,20 @@ impl Raw {
         Raw::trusted(text.into())
     }
 
-    /// JSON text that was valid when it was read.
+    /// Makes a value of text that was valid JSON when it was read.
     pub(crate) fn trusted(text: ByteString) -> Raw {
         Raw(text)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The members, where this is an object; a name that stands twice is refused, lest two readers see two
-    /// messages.
+    /// Returns the members of an object.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Where the value is no object, or two members have the same name: two programs might each take another one.
     pub fn object(&self) -> Result<Object, ParseError> {
         struct Members<'a>(&'a ByteString);
         impl<'de> Visitor<'de> for Members<'_> {
@@ -128,10 +130,10 @@ impl Raw {
             .map_err(|e| ParseError::Unexpected { expected: "an object", detail: without_data(&e) })
     }
 
-    /// The elements, where this is an array.
+    /// Returns the elements of an array.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Where the value is no array.
     pub fn array(&self) -> Result<Vec<Raw>, ParseError> {
         struct Elements<'a>(&'a ByteString);
         impl<'de> Visitor<'de> for Elements<'_> {
@@ -152,7 +154,7 @@ impl Raw {
             .map_err(|e| ParseError::Unexpected { expected: "an array", detail: without_data(&e) })
     }
 
-    /// The text of a JSON string; `None` for any other value.
+    /// Returns the text of a string; `None` for any other value.
     pub fn string(&self) -> Option<ByteString> {
         if !self.0.starts_with('"') {
             return None;
@@ -164,25 +166,25 @@ impl Raw {
         })
     }
 
-    /// Whether this is an object, an array, a string.
+    /// Returns whether the text begins with a character: `{` for an object, `[` for an array, `"` for a string.
     pub fn starts_with(&self, opening: char) -> bool {
         self.0.starts_with(opening)
     }
 
-    /// Whether this is the literal `null`.
+    /// Returns whether the value is `null`.
     pub fn is_null(&self) -> bool {
         &*self.0 == "null"
     }
 
-    /// Whether this is the literal `true`.
+    /// Returns whether the value is `true`.
     pub fn is_true(&self) -> bool {
         &*self.0 == "true"
     }
 
-    /// Reads the value into a type.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// Where it does not fit.
+    /// Where the value does not fit the type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(&self.0)
     }
@@ -198,7 +200,7 @@ impl From<Object> for Raw {
     fn from(object: Object) -> Raw {
         let mut out = Vec::with_capacity(64);
         object.write(&mut out);
-        // What was written is text that was taken apart before, or came from serde_json.
+        // All parts are UTF-8: they were read from text, or serde_json wrote them.
         Raw(ByteString::try_from(out).unwrap_or_default())
     }
 }
@@ -217,28 +219,30 @@ impl Serialize for Raw {
 }
 
 impl Object {
-    /// No members.
+    /// Makes an object without members.
     pub fn new() -> Object {
         Object::default()
     }
 
-    /// The value of a member. It looks at one after the other: where a peer decides how many names are looked up,
-    /// [`Object::by_name`] is due.
+    /// Returns the value of a member.
+    ///
+    /// It compares one name after the other. Where a peer decides how many names are looked up, use
+    /// [`Object::by_name`].
     pub fn get(&self, name: &str) -> Option<&Raw> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// The members by name, for many lookups.
+    /// Returns the members by name, for many lookups.
     pub fn by_name(&self) -> BTreeMap<&str, &Raw> {
         self.0.iter().map(|(name, value)| (&**name, value)).collect()
     }
 
-    /// The text of a member that is a string.
+    /// Returns the text of a member; `None` where it is absent or no string.
     pub fn string(&self, name: &str) -> Option<ByteString> {
         self.get(name)?.string()
     }
 
-    /// Sets a member in its place, or appends it.
+    /// Sets the value of a member. A new member comes last.
     pub fn set(&mut self, name: impl Into<ByteString>, value: impl Into<Raw>) {
         let (name, value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(n, _)| *n == name) {
@@ -247,7 +251,7 @@ impl Object {
         }
     }
 
-    /// Sets a member that stands first when it is new.
+    /// Sets the value of a member. A new member comes first.
     pub fn set_first(&mut self, name: &'static str, value: Raw) {
         match self.0.iter_mut().find(|(n, _)| n == name) {
             Some(member) => member.1 = value,
@@ -255,42 +259,42 @@ impl Object {
         }
     }
 
-    /// The same object with one more member.
+    /// Sets the value of a member. A new member comes last.
     #[must_use]
     pub fn with(mut self, name: impl Into<ByteString>, value: impl Into<Raw>) -> Object {
         self.set(name, value);
         self
     }
 
-    /// Takes a member out.
+    /// Removes a member and returns its value.
     pub fn take(&mut self, name: &str) -> Option<Raw> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Keeps the members that the test holds for.
+    /// Keeps the members for which `keep` returns true. It may change their values.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Raw) -> bool) {
         self.0.retain_mut(|(name, value)| keep(name, value));
     }
 
-    /// The members in order.
+    /// Iterates over the members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&ByteString, &Raw)> {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
-    /// Whether there are none.
+    /// Returns whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Appends the object's text.
+    /// Appends the text of the object to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         for (at, (name, value)) in self.0.iter().enumerate() {
             if at > 0 {
                 out.push(b',');
             }
-            // Writing a str to a Vec cannot fail.
+            // Neither a string nor a Vec makes this fail.
             let _ = serde_json::to_writer(&mut *out, &**name);
             out.push(b':');
             out.extend_from_slice(value.as_str().as_bytes());
@@ -298,7 +302,7 @@ impl Object {
         out.push(b'}');
     }
 
-    /// The object of anything that serializes to one; empty for what does not.
+    /// Serializes a value. What does not become an object gives an empty one.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Object {
         Raw::of(value).object().unwrap_or_default()
     }
@@ -330,11 +334,12 @@ impl Serialize for Object {
     }
 }
 
-/// Up to so many members are compared each with each, which needs no memory; nearly all objects have no more.
+/// Up to this many members are compared each with each, which needs no memory. Nearly all objects have fewer.
 const FEW: usize = 16;
 
-/// A name that two members have. The work grows with the number of members, not with its square: a peer decides how
-/// many there are.
+/// Finds a name that two members have.
+///
+/// The work does not grow with the square of the number of members, since a peer decides how many there are.
 fn twice(members: &[(ByteString, Raw)]) -> Option<&ByteString> {
     if members.len() <= FEW {
         let before = |at: usize| members[..at].iter().any(|(name, _)| same(name, &members[at].0));
@@ -365,7 +370,7 @@ fn count() {
     COMPARED.set(COMPARED.get() + 1);
 }
 
-/// A string that borrows where it holds no escapes.
+/// A string that borrows its text where the text has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
@@ -387,7 +392,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// Whether brackets outside strings open more than `limit` levels.
+/// Returns whether objects and arrays are nested deeper than `limit` levels.
 fn nests_deeper(text: &str, limit: usize) -> bool {
     let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
     for byte in text.bytes() {
@@ -409,10 +414,12 @@ fn nests_deeper(text: &str, limit: usize) -> bool {
     false
 }
 
-/// serde_json's messages can quote what was sent; the place and the kind are enough for a peer.
+/// How many characters of an error message are kept: what was expected and where need fewer.
+const WHY: usize = 200;
+
+/// Returns the message of an error. serde_json may quote what a peer sent, at any length, so the message is cut.
 fn without_data(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.chars().take(200).collect()
+    clipped(&error.to_string(), WHY)
 }
 
 #[cfg(test)]

@@ -1,23 +1,26 @@
-//! The protocol between bytes and services: messages, the four edges, the two gates, the service trait.
+//! The protocol between bytes and services: messages, the edges, the gates and the service trait.
 //!
-//! Inside, everything is modern: a [`Request`] is complete in itself, an [`Answer`] is complete or asks for
-//! input. An era exists only at an edge: legacy keeps a session and stamps each request with it, modern
-//! reads the same things from `_meta`. [`admit`] decides what a peer may send, [`project`] what it is shown, and
-//! [`sound`] puts right what an upstream sent.
+//! Every [`Request`] is complete in itself, as in the modern era. An [`Answer`] is complete, or it asks for input. Only
+//! the edges know eras: a legacy edge keeps a session and adds what the session knows to each request; a modern edge
+//! reads the same facts from `_meta`. The gate [`admit`] decides which messages of a peer are accepted, [`project`]
+//! decides what a peer is shown, and [`sound`] corrects what a server sent.
 //!
-//! Nothing here does IO, reads a clock, draws randomness or needs a runtime: edges are machines that take
-//! inputs and give [`downstream::Output`]s, and a transport drives them.
+//! This crate does no IO, reads no clock, draws no random numbers and needs no runtime. The edges are state machines:
+//! they take inputs and return [`downstream::Output`]s, and a transport carries these out.
 
+mod clipped;
 pub mod downstream;
 mod gates;
 pub mod header;
 mod json;
+pub mod json_schema;
 mod model;
 mod rpc;
 pub mod template;
 pub mod upstream;
 mod walk;
 
+pub use clipped::clipped;
 pub use gates::{admit, project, sound};
 pub use header::HeaderParam;
 pub use json::{Object, ParseError, Raw};
@@ -27,6 +30,7 @@ pub use model::event::{Event, EventSink};
 pub use model::input::{InputRequest, InputRequired, InputResponses};
 pub use model::level::Level;
 pub use model::listen::{Change, Filter, Listening};
+pub use model::params::required_string;
 pub use model::rejection::{Rejection, Rendered};
 pub use model::request::{Answer, Peer, Principal, Request};
 pub use model::service::{CacheHint, Description, ExtensionMethod, Service};

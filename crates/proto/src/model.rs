@@ -1,4 +1,4 @@
-//! What the inside speaks of: requests, answers, questions, changes, and the trait of whatever answers.
+//! The types that edges and services share: requests, answers, questions, changes, and the service trait.
 
 pub(crate) mod boxed;
 pub(crate) mod capability;
@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod input;
 pub(crate) mod level;
 pub(crate) mod listen;
+pub(crate) mod params;
 pub(crate) mod rejection;
 pub(crate) mod request;
 pub(crate) mod service;

@@ -1,4 +1,4 @@
-//! Messages: the envelopes of JSON-RPC, and what of a peer's bytes can be read.
+//! JSON-RPC messages: how they are read and written, and what can be read of a damaged one.
 
 pub(crate) mod glance;
 pub(crate) mod heard;

@@ -1,8 +1,8 @@
-//! URI templates (RFC 6570), read backwards: which values make a template this URI?
+//! URI templates (RFC 6570), matched against URIs: which values of the variables give this URI?
 //!
-//! A template becomes a graph of `Node`s, and a URI a list of `Unit`s. For every node and place it is worked out
-//! once, from the end, whether the rest of the URI can follow there; then one walk from the start takes the values.
-//! Whatever the URI is, the work is the number of nodes times its length: nothing is tried twice.
+//! A template becomes a graph of `Node`s, and a URI becomes a list of `Unit`s. For every node and every place in the URI,
+//! from the end to the start, the matcher finds out once whether the rest of the URI can follow there. Then one walk
+//! from the start takes the values. The work is the number of nodes times the length of the URI, whatever the URI is.
 
 mod compile;
 mod unit;
@@ -10,47 +10,47 @@ mod unit;
 use compile::{Graph, Node, Take, Variable};
 use unit::Unit;
 
-/// A URI template of any level of RFC 6570, read backwards.
+/// A URI template of any level of RFC 6570 that finds the values of its variables in a URI.
 ///
-/// `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` with several variables each, `*` and `:n`. What a
-/// URI says is taken as follows where RFC 6570 leaves it open:
+/// It knows `{a}`, `{+a}`, `{#a}`, `{.a}`, `{/a}`, `{;a}`, `{?a}` and `{&a}` with several variables each, `*` and `:n`.
+/// RFC 6570 does not say how values are found. These rules hold:
 ///
-/// - Where a URI can be read in several ways, what stands further left in the template takes as little as it can.
-/// - `{a}` stops at `/`, `?` and `#`, `{+a}` at nothing; both are never empty. An expression of any other operator may
-///   be absent altogether, and of several variables in one expression the later ones.
-/// - Query and path-style parameters come in any order, each at most once; of one that no variable names no value is
-///   known, and the URI does not match.
-/// - `{a:3}` has at most three characters. Where the same variable stands elsewhere too, both have to agree.
-/// - `{list*}` has any number of values. In a query that includes parameters that no other variable names, each as one
-///   value `name=value`.
+/// - Where a URI can be read in several ways, a variable further left in the template gets as little as possible.
+/// - The value of `{a}` ends before `/`, `?` and `#`; the value of `{+a}` may have any character. Neither is empty. An
+///   expression with another operator may be absent, and so may the later variables of any expression.
+/// - Query and path-style parameters come in any order, each at most once. A URI with a parameter that no variable names
+///   does not match.
+/// - `{a:3}` has at most three characters. Where a template has a variable twice, both values have to agree.
+/// - `{list*}` has any number of values. In a query, each parameter that no other variable names is one value of it,
+///   `name=value`.
 #[derive(Clone, Debug)]
 pub struct Template {
     source: String,
-    /// What every URI that matches begins with, for a quick no.
+    /// The beginning of every URI that matches. It refuses most other URIs at once.
     start: Vec<Unit>,
     graph: Graph,
 }
 
-/// How long a template may be, in bytes. Its parts times the length of a URI are the work of matching, and who writes the
-/// one need not be who writes the other.
+/// How many bytes a template may have. A server writes the template and a client the URI, and the lengths of both
+/// multiply to the work of a match.
 const LONGEST: usize = 2048;
-/// How many parts times characters are looked at: what makes more matches no template. It has room for a URI of 800 KB and
-/// one variable, or for the longest path of a file and a template of the longest kind.
+/// How many steps a match may take: nodes of the template times bytes of the URI. Beyond it, no URI matches. It is enough
+/// for one variable and a URI of 800 KB, or for the longest template and the longest path of a file.
 const WORK: usize = 8 << 20;
 
-/// A variable that a URI has.
+/// A variable with the values that a URI gives it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// Its name.
+    /// The name of the variable.
     pub name: String,
-    /// Its values, percent-decoded: one, or any number where it is exploded.
+    /// Its values without percent-encoding: one value, or any number for a variable with `*`.
     pub values: Vec<String>,
-    /// What stands between values in one text.
+    /// What separates the values where they are written as one text.
     joint: &'static str,
 }
 
 impl Found {
-    /// The values as one text.
+    /// Returns the values as one text, separated as in the URI.
     pub fn text(&self) -> String {
         self.values.join(self.joint)
     }
@@ -60,7 +60,7 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Where the text is no template, or is longer than 2048 bytes.
     pub fn new(source: &str) -> Result<Template, String> {
         if source.len() > LONGEST {
             return Err(format!("a template has at most {LONGEST} bytes, and this one {}", source.len()));
@@ -73,27 +73,28 @@ impl Template {
         Ok(Template { source: source.to_owned(), start, graph })
     }
 
-    /// As it was written.
+    /// Returns the text of the template.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// The names of its variables, each once.
+    /// Iterates over the names of its variables, each once.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let all = &self.graph.variables;
         let first = |at: usize| all[..at].iter().all(|before| before.name != all[at].name);
         (0..all.len()).filter(move |at| first(*at)).map(|at| all[at].name.as_str())
     }
 
-    /// The values that make the template this URI, percent-decoded. Variables that it does not have are not there; the
-    /// values of an exploded one are joined as the template writes them.
+    /// Finds the variables of a URI, each with its values as one text. Returns `None` where the URI does not match.
+    ///
+    /// Percent-encoding is decoded. A variable that is absent in the URI is absent in the list.
     pub fn matches(&self, uri: &str) -> Option<Vec<(String, String)>> {
         Some(self.find(uri)?.into_iter().map(|found| (found.name.clone(), found.text())).collect())
     }
 
-    /// The variables that make the template this URI.
+    /// Finds the variables of a URI, each with its values. Returns `None` where the URI does not match.
     pub fn find(&self, uri: &str) -> Option<Vec<Found>> {
-        // A URI is not read as a whole where its beginning already is another one.
+        // Most URIs that do not match already begin otherwise, and are not read to their end.
         let mut begins = unit::units(uri);
         if !self.start.iter().all(|expected| begins.next().is_some_and(|got| got.as_ref() == Ok(expected))) {
             return None;
@@ -106,7 +107,7 @@ impl Template {
         self.agreed(reach.walk(&self.graph, &units)?)
     }
 
-    /// The values by variable, where what is said twice says the same.
+    /// Returns the values of each variable, where all places of the same variable agree.
     fn agreed(&self, taken: Vec<Vec<String>>) -> Option<Vec<Found>> {
         let written: Vec<(&Variable, Vec<String>)> = self.graph.variables.iter().zip(taken).collect();
         let mut all: Vec<Found> = Vec::new();
@@ -115,7 +116,7 @@ impl Template {
                 continue;
             }
             let same = || written.iter().filter(|(v, values)| v.name == variable.name && !values.is_empty());
-            // The whole value is what is not cut, or else the longest beginning that there is.
+            // The value of a place without `:n` is complete; without such a place, the longest prefix counts.
             let whole = same().max_by_key(|(v, _)| v.prefix.unwrap_or(usize::MAX)).map_or(values, |(_, w)| w);
             let fits = |(v, values): &(&Variable, Vec<String>)| match (v.prefix, &values[..], &whole[..]) {
                 (Some(most), [value], [whole]) => whole.chars().take(most).eq(value.chars()),
@@ -131,11 +132,11 @@ impl Template {
     }
 }
 
-/// Whether the end can be reached from a node at a place of the URI.
+/// Whether the end of the template can be reached from each node at each place in the URI.
 struct Reach {
-    /// For each node a bit for each place.
+    /// For each node, one bit for each place.
     bits: Vec<Vec<u64>>,
-    /// How many times a node was looked at, and a unit compared.
+    /// How often a node was looked at or a unit was compared.
     #[cfg(test)]
     steps: usize,
 }
@@ -148,11 +149,11 @@ impl Reach {
             #[cfg(test)]
             steps: 0,
         };
-        // For each run: how far its characters go from here, and the nearest place where it could end.
+        // For each run: where its characters end at the latest, and the nearest place where it can end.
         let mut ends = vec![units.len(); graph.nodes.len()];
         let mut nearest = vec![usize::MAX; graph.nodes.len()];
         for place in (0..=units.len()).rev() {
-            // A node refers to later ones, and to earlier ones only behind something that it takes.
+            // A node leads to later nodes. It leads to an earlier node only at a later place in the URI.
             for (at, node) in graph.nodes.iter().enumerate().rev() {
                 let reached = match node {
                     Node::End => place == units.len(),
@@ -192,8 +193,7 @@ impl Reach {
         self.bits[node].get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
     }
 
-    /// The values of each variable, on the one way from the start to the end that takes as little as it can at each
-    /// node.
+    /// Walks from the start to the end and returns the values of each variable. Each variable gets as little as possible.
     fn walk(&self, graph: &Graph, units: &[Unit]) -> Option<Vec<Vec<String>>> {
         if !self.get(0, 0) {
             return None;

@@ -4,6 +4,9 @@ mod calls;
 mod edge;
 mod output;
 mod session;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
 
 pub use calls::Calls;
 pub use edge::Edge;

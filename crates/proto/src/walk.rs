@@ -1,4 +1,4 @@
-//! Requests that dateline makes on its own account.
+//! Requests that no client asked for: to read the lists of a server.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::Service;
 use crate::rpc::wire::Id;
 
-/// At most so many pages of one list are taken.
+/// How many pages of one list are read. Servers send dozens of entries on a page, so this is beyond every real list.
 const PAGES: usize = 1000;
-/// At most so many entries of one list are taken: ten times what the largest servers are known to have.
+/// How many entries of one list are read: ten times what the largest known servers have.
 const ENTRIES: usize = 50_000;
-/// At most so many bytes of one list are taken: a few messages of the largest size that is read.
+/// How many bytes of one list are read, 64 MiB: four messages of the largest size that is accepted by default.
 const WEIGHT: usize = 64 << 20;
 
 impl Peer {
-    /// Ourselves: a peer that can be asked nothing and wants no logs.
+    /// The peer of requests that no client asked for. It answers no questions and wants no log messages.
     pub fn ours() -> Arc<Peer> {
         Arc::new(Peer {
             revision: Revision::LATEST_MODERN,
@@ -34,7 +34,7 @@ impl Peer {
 }
 
 impl Request {
-    /// A request of our own.
+    /// Makes a request that no client asked for.
     pub fn ours(method: Method, params: Object) -> Request {
         Request {
             id: Id::number(0),
@@ -48,24 +48,26 @@ impl Request {
     }
 }
 
-/// Walks a list to its end. Only the absence of a cursor ends it; one that does not advance is an error
+/// Reads all pages of a list.
+///
+/// A page without a cursor is the last one
 /// (<https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination>).
 ///
 /// # Errors
-/// When a page cannot be had or is none.
+/// Where a page cannot be read, a cursor leads back, or the list is longer than what is read of one.
 pub async fn list_all(method: Method, service: &dyn Service) -> Result<Vec<Raw>, Rejection> {
     let mut entries = Vec::new();
     walk(method, service, &mut entries).await?;
     Ok(entries)
 }
 
-/// The same, page by page into `entries`: where it fails, or is dropped, what came before it stays there.
+/// Reads all pages of a list into `entries`. Where it fails or is dropped, `entries` has the pages before that.
 ///
-/// An empty cursor is a cursor, but many servers of older revisions end their lists with one: where it leads nowhere or
-/// back to the first page, it was the end.
+/// An empty string is a cursor like any other, but many servers of older revisions end their lists with one. Where an
+/// empty cursor leads to an error, to the first page or to itself, the list was complete.
 ///
 /// # Errors
-/// When a page cannot be had or is none, or the list has no end.
+/// Where a page cannot be read, a cursor leads back, or the list is longer than what is read of one.
 pub async fn walk(method: Method, service: &dyn Service, entries: &mut Vec<Raw>) -> Result<(), Rejection> {
     let lists = method.row().lists.unwrap_or_default();
     let wrong = |why: &str| Rejection::Internal(format!("{}: {why}", method.wire()));
@@ -101,7 +103,7 @@ pub async fn walk(method: Method, service: &dyn Service, entries: &mut Vec<Raw>)
         entries.extend(shown);
         let Some(next) = page.get("nextCursor").filter(|cursor| !cursor.is_null()) else { return Ok(()) };
         if !cursors.insert(next.as_str().to_owned()) {
-            // An empty one that leads to itself is no way on.
+            // An empty cursor that leads to itself ends the list.
             return if empty { Ok(()) } else { Err(wrong("the cursor does not advance")) };
         }
         cursor = Some(next.clone());

@@ -1,5 +1,5 @@
-//! The closed schemas reject what a revision lacks: each field of each row, and each kind of content. Without this
-//! the referee's approval would mean nothing.
+//! The closed schemas reject every field and every kind of content that a revision does not have. Otherwise the referee
+//! would prove nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -8,17 +8,17 @@ use proto::project::{self, Stamp};
 use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
 use spec::shape::{Kind, Opens, Shape};
-use spec::{Direction, Method, Notice, Question, Revision, Revisions, fields, meta};
+use spec::{Direction, Era, Method, Notice, Question, Revision, Revisions, fields, meta};
 use testkit::referee::{judge, judge_type};
 
 use crate::object;
 use crate::referee::{askable, for_all, gives_several};
 use crate::values::{Places, Tape, definition, of_params, of_type};
 
-/// A row that does not exist in a revision: the shape's name, the field or kind, the revision.
+/// A row that a revision does not have: the name of the shape, the field or kind, and the revision.
 type Lack = (&'static str, String, &'static str);
 
-/// Where a value stands in a message.
+/// The place of a value in a message.
 #[derive(Clone, Copy, Debug)]
 enum Root {
     Params(Method),
@@ -26,7 +26,7 @@ enum Root {
     Notice(Notice),
     Question(Question),
     Answer(Question),
-    /// What a client says of itself.
+    /// What a client says about itself.
     Client,
     /// `_meta` of a client's request.
     RequestMeta,
@@ -113,7 +113,7 @@ impl Root {
                 let message = json!({"jsonrpc": "2.0", "method": notice.wire(), "params": value});
                 judge(revision, notice.row().direction, &message, None)
             }
-            Root::Question(question) if !revision.rules().server_requests => {
+            Root::Question(question) if revision.era() == Era::Modern => {
                 let asked = json!({"method": question.wire(), "params": value});
                 judge_type(revision, definition(question.wire()), &asked)
             }

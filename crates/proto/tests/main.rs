@@ -1,7 +1,8 @@
-//! The edges as machines: what goes in, what comes out, without a socket.
+//! Tests of the edges as state machines, without sockets: each checks the outputs of some inputs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod http;
 mod lacking;
 mod referee;
 mod sound;
@@ -21,7 +22,7 @@ use proto::{
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question, Revision, Revisions};
 
-/// A service that is never called: the machines only ask it what it can do.
+/// A service that is never called. The machines only ask what it can do.
 struct Stub;
 
 impl Service for Stub {
@@ -72,7 +73,7 @@ fn pipe() -> Pipe {
     Pipe::new(Arc::new(served), Principal::local())
 }
 
-/// A pipe on which a session of this revision was opened.
+/// Returns a pipe with an open session of this revision.
 fn session(revision: &str, capabilities: &Value) -> Pipe {
     let mut pipe = pipe();
     let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
@@ -307,10 +308,8 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
     edge.cancel(20, "");
     edge.call(21, &tool_call(peer(&json!({"roots": {}}))));
     let outputs = from_upstream(&mut edge, &question);
-    let [upstream::Output::Answered(21, Ok(Answer::InputRequired(interim)))] = &outputs[..] else {
-        panic!("{outputs:?}")
-    };
-    let key = interim.questions[0].0.clone();
+    let [upstream::Output::InputRequired(21, questions)] = &outputs[..] else { panic!("{outputs:?}") };
+    let key = questions[0].0.clone();
     let answers = InputResponses { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
     let sent = edge.answer(21, answers).unwrap();
     let [upstream::Output::Send(bytes)] = &sent[..] else { panic!("{sent:?}") };
@@ -415,7 +414,7 @@ fn what_a_client_says_of_itself_is_kept_and_so_is_not_too_long() {
     assert_eq!(open(70_000)[0]["error"]["code"], -32602);
 }
 
-/// Parts of what a peer sent are not repeated for each other part: it decides how many of both there are.
+/// A part of a message is not repeated for each other part: a peer decides how many there are of both.
 #[test]
 fn a_message_of_many_blocks_weighs_no_more_when_it_is_split() {
     let blocks: Vec<Value> = (0..1000).map(|n| json!({"type": "text", "text": n.to_string()})).collect();

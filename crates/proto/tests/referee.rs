@@ -1,5 +1,5 @@
-//! What the gates let out, before the referee: values of every kind go to every revision, and the closed official
-//! schema of that revision accepts each one.
+//! What the gates let out, judged by the referee: values of every kind are sent to every revision, and the closed schema
+//! of that revision accepts each one.
 
 use std::sync::Arc;
 
@@ -109,14 +109,14 @@ fn changes_are_valid_in_every_revision() {
     }
 }
 
-/// A question, of any sort that some revision has.
+/// Makes a question of any kind that some revision has.
 fn question(tape: &mut Tape) -> (InputRequest, Value) {
     let question = Question::ALL[tape.of(3)];
     let made = tape.object(question.params(), &of_params(definition(question.wire())));
     (InputRequest { question, params: object(&made) }, made)
 }
 
-/// Whether a client of the revision can be asked this: what it cannot be asked is refused before the gate.
+/// Returns whether a client of the revision can be asked this. Other questions are refused before the gate.
 pub(crate) fn askable(ask: &InputRequest, revision: Revision) -> bool {
     let all = json!({"roots": {}, "sampling": {"tools": {}, "context": {}}, "elicitation": {"form": {}, "url": {}}});
     let declared = proto::ClientCapabilities::read(object(&all), revision);
@@ -129,7 +129,7 @@ fn questions_are_valid_in_every_revision() {
         let (ask, made) = question(tape);
         let identity = identity(tape);
         for revision in Revision::ALL.into_iter().filter(|r| askable(&ask, *r)) {
-            if revision.rules().server_requests {
+            if revision.era() == Era::Legacy {
                 let params = project::question(&ask, revision.rules());
                 let message =
                     json!({"jsonrpc": "2.0", "id": 1, "method": ask.question.wire(), "params": params});
@@ -146,7 +146,7 @@ fn questions_are_valid_in_every_revision() {
     });
 }
 
-/// A client's answer to a question, of any sort that some revision has.
+/// Makes a client's answer to a question, in any form that some revision has.
 fn answer(tape: &mut Tape) -> (Question, Value) {
     let question = Question::ALL[tape.of(3)];
     (question, tape.object(question.answer(), &of_type(question.answer().name)))
@@ -164,7 +164,11 @@ fn answers_to_upstreams_are_valid_in_every_revision() {
         // Where a form has no choice of several values, nothing has asked for several.
         let several = question == Question::Elicit && gives_several(&made);
         for revision in question.exists().iter().filter(|r| !several || r.rules().rich_choices) {
-            let reply = project::reply(&Raw::of(&made), revision.rules());
+            let reply = project::reply(question, Raw::of(&made), revision.rules());
+            if revision.era() == Era::Modern {
+                let response = project::input_response(Raw::of(&made), revision.rules());
+                assert_eq!(response.as_str(), reply.as_str(), "{question:?}");
+            }
             let message = json!({"jsonrpc": "2.0", "id": 1, "result": reply});
             accepted(revision, Direction::ToServer, &message, Some(question.wire()), &made)?;
         }
@@ -227,7 +231,7 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
     });
 }
 
-/// The first request to a server, and its params.
+/// Returns the first request to a server, with its params.
 fn opening(revision: Revision, introduction: &Introduction) -> (&'static str, Object) {
     match revision.era() {
         Era::Legacy => (Method::Initialize.wire(), upstream::Session::initialize(revision, introduction)),
@@ -264,7 +268,7 @@ fn what_is_said_to_upstreams_is_valid_in_every_revision() {
     });
 }
 
-/// What no row names, at every depth that rows open, stays as it was sent.
+/// Members that no row names stay as they were sent, at every depth.
 #[test]
 fn unknown_fields_pass_untouched() {
     const UNKNOWN: &str = r#"{ "vendor" : 1.0, "vendor\u0041":[ ] }"#;
@@ -292,7 +296,7 @@ fn unknown_fields_pass_untouched() {
     }
 }
 
-/// What no row concerns is not even written anew: white space within it stays.
+/// An object that needs no change keeps its text, even the white space in it.
 #[test]
 fn what_needs_no_change_passes_to_the_byte() {
     let text = r#"{"tools":[ {"name" : "t",  "inputSchema":{"type":"object"} } , {"name":"u"} ],"x":[ 1 ]}"#;
@@ -353,7 +357,8 @@ fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
         ]);
         assert_eq!(shown["messages"], messages, "{revision}");
         let given = Raw::of(&json!({"role": "assistant", "model": "m", "content": blocks}));
-        let reply = serde_json::to_value(project::reply(&given, revision.rules())).unwrap();
+        let reply = project::reply(Question::Sample, given, revision.rules());
+        let reply = serde_json::to_value(reply).unwrap();
         assert_eq!(reply["content"], text("a\n[tool call n: {}]"), "{revision}");
     }
     let identity = object(&json!({"name": "t", "version": "1"}));
@@ -363,7 +368,7 @@ fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
     assert_eq!(serde_json::to_value(shown).unwrap(), json!({"content": [text("[1.5]")]}));
 }
 
-/// A client that knows elicitations by their ids gets one of a server that knows none.
+/// A client whose revision has elicitation ids gets an id also from a server whose revision has none.
 #[test]
 fn a_url_is_its_own_name() {
     let asked = json!({"mode": "url", "message": "?", "url": "https://example.org/1"});

@@ -1,4 +1,4 @@
-//! The gate inwards, before the referee: whatever an upstream sends, what is let in can be shown to every revision.
+//! The gate for messages of servers, judged by the referee: whatever a server sends, every client gets valid messages.
 
 use proto::downstream::stream::Stream;
 use proto::project::{self, Stamp};
@@ -11,7 +11,7 @@ use crate::referee::for_all;
 use crate::values::{Tape, of_type};
 use crate::{object, parsed};
 
-/// What a client of each revision that has the method is shown, each valid there.
+/// Checks that each revision that has the method is shown a valid result.
 fn shown(result: &Object, row: &MethodRow) -> Result<Vec<(Revision, Value)>, String> {
     let identity = object(&json!({"name": "t", "version": "1"}));
     let stamp = Stamp { identity: &identity, depends_on_answers: false, subscription: None };
@@ -82,7 +82,7 @@ fn what_a_tool_leaves_out_or_says_in_another_way_is_put_right() {
         schema(json!({"type": "object", "properties": []})),
         schema(json!({"type": "object", "properties": {}})),
     );
-    // What is free stays: null is a value there.
+    // Values that rows do not describe stay as they are, also null.
     let free = json!({"name": "t", "_meta": {"own": null}, "inputSchema": {"type": "object", "properties":
         {"a": {"default": null, "enum": [null, 1]}}, "examples": [null], "default": null}});
     mended(Method::ToolsList, free.clone(), free);
@@ -229,7 +229,7 @@ fn a_result_that_means_nothing_says_why() {
     }
 }
 
-/// Changes a value somewhere into something odd.
+/// Changes some part of a value into a wrong one.
 fn mangled(tape: &mut Tape, value: &mut Value, depth: u8) {
     let odd = [
         json!(null),

@@ -1,4 +1,4 @@
-//! Sealing: what a client keeps for us between requests, so that it can neither read nor change it.
+//! Seals what a client keeps for a server between requests, so that the client can neither read nor change it.
 //!
 //! Request state and cursors are encrypted and authenticated (XChaCha20-Poly1305), and bound to a purpose, a
 //! principal and an expiry. Any process that has the key can open them
@@ -27,9 +27,9 @@ const NONCE: usize = 24;
 /// A key of 256 bits.
 pub type Key = [u8; 32];
 
-/// Where the time comes from.
+/// A clock, so that tests can set the time.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
+    /// Gives the present time.
     fn now(&self) -> SystemTime;
 }
 
@@ -43,19 +43,19 @@ impl Clock for SystemClock {
     }
 }
 
-/// Where keys come from.
+/// A source of keys.
 pub trait Keys: Send + Sync + 'static {
-    /// The keys: the first one seals, all of them open, so that a key can be replaced while what it sealed is
-    /// still under way.
+    /// Gives the keys. The first one seals and all of them open, so a key can be replaced while clients still hold what it
+    /// sealed.
     fn keys(&self) -> Vec<Key>;
 }
 
-/// A key that is made at the start and dies with the process.
+/// A key that is made when the process starts and lost when it ends.
 #[derive(Clone)]
 pub struct ProcessKey(Key);
 
 impl ProcessKey {
-    /// A new key.
+    /// Makes a new key.
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
@@ -72,7 +72,7 @@ impl Keys for ProcessKey {
     }
 }
 
-/// Seals and opens.
+/// Seals values and opens them.
 #[derive(Clone)]
 pub struct Sealer {
     keys: Arc<dyn Keys>,
@@ -87,13 +87,13 @@ struct Sealed<T> {
     value: T,
 }
 
-/// Why something does not open. All ways of being wrong look alike to whoever sent it.
+/// The error of a value that does not open. All causes look alike, so a client learns nothing from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("it was not issued here, belongs to another request, or has expired")]
 pub struct Unsealable;
 
 impl Sealer {
-    /// With these keys and this clock.
+    /// Makes a sealer of keys and a clock.
     pub fn new(keys: impl Keys, clock: impl Clock) -> Sealer {
         Sealer { keys: Arc::new(keys), clock: Arc::new(clock) }
     }
@@ -102,7 +102,7 @@ impl Sealer {
         self.clock.now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
-    /// Seals a value for a time. `purpose` names everything that it must be presented with again.
+    /// Seals a value for a time, rounded down to seconds. It opens only with the same purpose and principal.
     ///
     /// # Errors
     /// When there is no key or no randomness.
@@ -126,10 +126,10 @@ impl Sealer {
         Ok(BASE64.encode([&nonce[..], &secret].concat()))
     }
 
-    /// Opens what was sealed for this purpose and principal.
+    /// Opens a value that was sealed for this purpose and principal.
     ///
     /// # Errors
-    /// When it was not, or its time is over.
+    /// When it was sealed for others or not by these keys, or its time is over.
     pub fn open<T: DeserializeOwned>(
         &self,
         purpose: &str,
@@ -149,7 +149,7 @@ impl Sealer {
     }
 }
 
-/// What the state of a request is bound to: the method, and all params that a retry repeats, as values. A client may
+/// Gives the purpose of a request's state: the method, and all params that a retry repeats, as values. A client may
 /// write an object's members in another order when it sends them again, and `1` for `1.0`; any other difference is one.
 pub fn purpose(request: &Request) -> String {
     let repeated = request.params.iter().filter(|(name, _)| **name != meta::META);

@@ -9,7 +9,7 @@ use crate::Sealer;
 /// How long a cursor can be used.
 const CURSOR_TTL: Duration = Duration::from_secs(3600);
 
-/// One page of a list that is in a fixed order: at most `size` entries behind the place that the request's cursor
+/// Makes a page of a list that is in a fixed order: at most `size` entries behind the place that the request's cursor
 /// names. Places grow from entry to entry, and an entry keeps its own.
 ///
 /// # Errors
@@ -27,7 +27,10 @@ pub fn page<'a>(
     Ok(result)
 }
 
-/// The same of any list, which its cursors are bound to by `purpose`, and without a cache hint.
+/// Makes a page of any list, without a cache hint. `purpose` binds the cursors to the list.
+///
+/// # Errors
+/// As [`page`].
 pub fn paged<'a>(
     name: &'static str,
     purpose: &str,

@@ -10,11 +10,10 @@ use proto::{
     Object, Peer, Raw, Rejection, Request, Service,
 };
 use seal::purpose;
-use serde_json::Value;
 use spec::{Capability, InvalidInput, Method};
 
 use crate::content::ToolResult;
-use crate::context::Cx;
+use crate::context::{Context, Earlier, Kept};
 use crate::error::{Error, Kind, Result};
 use crate::guard::guarded;
 use crate::offer::Offer;
@@ -22,13 +21,10 @@ use crate::params::{arguments, clipped, named};
 use crate::resource::Readable;
 use crate::schema::{Validator, value_of};
 use crate::server::Server;
-use crate::vars::Vars;
+use crate::variables::Variables;
 
 /// How long a client may take to answer a question.
 const STATE_TTL: Duration = Duration::from_secs(3600);
-
-/// What is kept in a request state: the answers of earlier rounds.
-type Kept = Vec<(String, Value)>;
 
 impl Server {
     async fn answer(&self, request: Request) -> Result<Answer, Rejection> {
@@ -87,7 +83,7 @@ impl Server {
                 InvalidInput::Result => Ok(Answer::Complete(ToolResult::error(why).object())),
             };
         }
-        let (cx, request) = self.context(request, arguments, Vars::default())?;
+        let (cx, request) = self.context(request, arguments, Variables::default())?;
         let result = match guarded(&cx, &tool.handler).await {
             Ok(result) => {
                 if let Some(output) = &tool.output {
@@ -120,7 +116,7 @@ impl Server {
                 missing.name
             )));
         }
-        let (cx, request) = self.context(request, prompt.typed.typed(&values)?, Vars::default())?;
+        let (cx, request) = self.context(request, prompt.typed.typed(&values)?, Variables::default())?;
         match guarded(&cx, &prompt.handler).await {
             Ok(messages) => {
                 let mut result = Object::new();
@@ -145,10 +141,10 @@ impl Server {
         let unknown = || Rejection::NoSuchResource { uri: uri.clone() };
         let matching = || offer.templates.values().find_map(|t| Some((t, t.template.find(&uri)?)));
         let (readable, vars, arguments): (&Readable, _, _) = match offer.resources.get(&uri) {
-            Some(resource) => (resource, Vars::new(&uri, Vec::new()), Raw::literal("{}")),
+            Some(resource) => (resource, Variables::new(&uri, Vec::new()), Raw::literal("{}")),
             None => {
                 let (template, values) = matching().ok_or_else(unknown)?;
-                let vars = Vars::new(&uri, values);
+                let vars = Variables::new(&uri, values);
                 // A value that is not of its type names no resource.
                 let arguments = template.typed.typed(vars.values()).map_err(|_| unknown())?;
                 (&template.readable, vars, arguments)
@@ -178,58 +174,62 @@ impl Server {
         let handler = self.0.methods.get(wire).ok_or_else(unknown)?;
         let mut params = request.params.clone();
         params.take(spec::meta::META);
-        let (cx, _) = self.context(request, Raw::from(params), Vars::default())?;
+        let (cx, _) = self.context(request, Raw::from(params), Variables::default())?;
         guarded(&cx, handler).await.map(Answer::Complete).map_err(|Error(kind)| kind.rejection())
     }
 
     /// The context of a request, with the answers of all rounds.
-    fn context(&self, mut request: Request, arguments: Raw, vars: Vars) -> Result<(Cx, Request), Rejection> {
-        let mut answers: Vec<(ByteString, Result<Raw, Raw>)> = Vec::new();
-        if let Some(InputResponses { responses, state }) = request.answers.take() {
-            answers = responses;
-            if let Some(state) = state.as_ref().and_then(Raw::string) {
-                let purpose = purpose(&request);
-                let kept: Kept = self
-                    .0
-                    .pages
-                    .sealer
-                    .open(&purpose, &request.peer.principal, &state)
-                    .map_err(|e| Rejection::Params(format!("requestState is not valid: {e}")))?;
-                // The client decided how many there are, in this round and in earlier ones.
-                let again: HashSet<ByteString> = answers.iter().map(|(key, _)| key.clone()).collect();
-                let kept = kept.into_iter().filter(|(key, _)| !again.contains(key.as_str()));
-                answers.extend(kept.map(|(key, value)| (key.into(), Ok(Raw::of(&value)))));
-            }
-        }
-        Ok((
-            Cx::new(
-                Arc::clone(&self.0.notifier),
-                self.0.pages.clone(),
-                request.clone(),
-                arguments,
-                vars,
-                answers,
-            ),
-            request,
-        ))
+    fn context(
+        &self,
+        mut request: Request,
+        arguments: Raw,
+        variables: Variables,
+    ) -> Result<(Context, Request), Rejection> {
+        let earlier = self.earlier(&mut request)?;
+        let context = Context::new(
+            Arc::clone(&self.0.notifier),
+            self.0.pages.clone(),
+            request.clone(),
+            arguments,
+            variables,
+            earlier,
+            Arc::clone(&self.0.states),
+        );
+        Ok((context, request))
+    }
+
+    /// Takes the answers that came with a request, and opens its request state.
+    fn earlier(&self, request: &mut Request) -> Result<Earlier, Rejection> {
+        let Some(InputResponses { responses: mut answers, state }) = request.answers.take() else {
+            return Ok(Earlier::default());
+        };
+        let Some(state) = state.as_ref().and_then(Raw::string) else {
+            return Ok(Earlier { answers, done: Vec::new() });
+        };
+        let kept: Kept = self
+            .0
+            .pages
+            .sealer
+            .open(&purpose(request), &request.peer.principal, &state)
+            .map_err(|e| Rejection::Params(format!("requestState is not valid: {e}")))?;
+        // The client decided how many there are, in this round and in earlier ones.
+        let again: HashSet<ByteString> = answers.iter().map(|(key, _)| key.clone()).collect();
+        let before = kept.answers.into_iter().filter(|(key, _)| !again.contains(key.as_str()));
+        answers.extend(before.map(|(key, value)| (key.into(), Ok(Raw::of(&value)))));
+        Ok(Earlier { answers, done: kept.done })
     }
 
     /// What has to be asked, with the answers so far in a sealed state.
-    fn interim(&self, cx: &Cx, request: &Request) -> Result<Answer, Rejection> {
+    fn interim(&self, cx: &Context, request: &Request) -> Result<Answer, Rejection> {
         let questions = cx.asked();
         if questions.is_empty() {
             return Err(Kind::Asked.rejection());
         }
-        let kept: Kept = cx
-            .answers()
-            .iter()
-            .filter_map(|(key, answer)| Some((key.to_string(), answer.as_ref().ok()?.read().ok()?)))
-            .collect();
         let sealed = self
             .0
             .pages
             .sealer
-            .seal(&purpose(request), &request.peer.principal, STATE_TTL, &kept)
+            .seal(&purpose(request), &request.peer.principal, STATE_TTL, &cx.kept())
             .map_err(|_| Rejection::Internal("no request state could be made".into()))?;
         Ok(Answer::InputRequired(InputRequired { questions, state: Some(Raw::from(sealed.as_str())) }))
     }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use jsonschema::Draft;
+use proto::json_schema::{APPLICATORS, Place};
 use serde_json::Value;
 use url::Url;
 
@@ -13,20 +14,6 @@ use url::Url;
 const DEPTH: usize = 64;
 const PARTS: usize = 10_000;
 
-/// Keywords that apply one schema, several, or a map of them to the same place.
-const ONE: [&str; 4] = ["not", "if", "then", "else"];
-const SEVERAL: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords that apply one schema, or several, to what is below a place.
-const CHILDREN: [&str; 7] = [
-    "items",
-    "additionalItems",
-    "contains",
-    "additionalProperties",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "contentSchema",
-];
 /// Keywords that name a schema elsewhere.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords whose values are no schemas.
@@ -194,22 +181,12 @@ impl Weights<'_> {
 /// How many references the schemas for what is below a place hold, of those that may apply to one place: of several
 /// properties a place is just one.
 fn below(at: &Value) -> usize {
-    let Some(members) = at.as_object() else { return 0 };
-    let several = |schemas: &Value| match schemas {
-        Value::Array(schemas) => schemas.iter().map(references).fold(0, usize::saturating_add),
-        Value::Object(_) => references(schemas),
-        _ => 0,
-    };
     let mut sum: usize = 0;
-    for (name, value) in members {
-        let found = match name.as_str() {
-            "properties" => value.as_object().into_iter().flat_map(|all| all.values()).map(references).max(),
-            "patternProperties" => value.as_object().map(|all| all.values().map(references).sum()),
-            "prefixItems" => value.as_array().and_then(|all| all.iter().map(references).max()),
-            name if CHILDREN.contains(&name) => Some(several(value)),
-            _ => None,
-        };
-        sum = sum.saturating_add(found.unwrap_or_default());
+    for applicator in APPLICATORS.iter().filter(|applicator| applicator.place == Place::Below) {
+        let found = applicator.schemas(at).into_iter().map(references);
+        let is_for_one = matches!(applicator.keyword, "properties" | "prefixItems");
+        let found = if is_for_one { found.max().unwrap_or(0) } else { found.fold(0, usize::saturating_add) };
+        sum = sum.saturating_add(found);
     }
     sum
 }
@@ -222,8 +199,6 @@ fn references(schema: &Value) -> usize {
 
 /// The schemas within one that apply to the same place.
 fn same_place(at: &Value) -> impl Iterator<Item = &Value> {
-    let one = ONE.iter().filter_map(|name| at.get(name));
-    let several = SEVERAL.iter().filter_map(|name| at.get(name)?.as_array()).flatten();
-    let named = NAMED.iter().filter_map(|name| at.get(name)?.as_object()).flat_map(|map| map.values());
-    one.chain(several).chain(named).filter(|schema| schema.is_object())
+    let here = APPLICATORS.iter().filter(|applicator| applicator.place == Place::Here);
+    here.flat_map(|applicator| applicator.schemas(at)).filter(|schema| schema.is_object())
 }

@@ -10,25 +10,25 @@ use proto::BoxFuture;
 /// The most values that one answer may hold.
 pub(crate) const MOST: usize = 100;
 
-/// An argument as far as it was typed, and what is known of the others.
+/// An argument that a user is typing, and what is known of the other arguments.
 #[derive(Clone, Debug, Default)]
-pub struct Typed {
+pub struct CompletionArgument {
     pub(crate) value: String,
     pub(crate) arguments: HashMap<String, String>,
 }
 
-impl Typed {
-    /// What was typed; empty where nothing was.
+impl CompletionArgument {
+    /// Gives what the user typed; empty where nothing was typed.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Another argument, where the client told its value. Clients of revisions before 2025-06-18 cannot.
+    /// Gives the value of another argument, where the client sent it. Clients of revisions before 2025-06-18 cannot.
     pub fn argument(&self, name: &str) -> Option<&str> {
         self.arguments.get(name).map(String::as_str)
     }
 
-    /// Those of the choices that fit what was typed, the best first: the same text, what begins with it, what has a
+    /// Gives the choices that fit what was typed, the best one first: the same text, what begins with it, what has a
     /// word that begins with it, what holds it. Upper and lower case count as one. Choices that fit equally well
     /// keep their order.
     pub fn rank<S: AsRef<str>>(&self, choices: impl IntoIterator<Item = S>) -> Vec<String> {
@@ -59,12 +59,12 @@ fn fit(typed: &str, choice: &str) -> Option<u8> {
 }
 
 /// Completes an argument.
-pub(crate) type Completer = Arc<dyn Fn(Typed) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+pub(crate) type Completer = Arc<dyn Fn(CompletionArgument) -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 /// A completer of an async function.
 pub(crate) fn completer<F, Fut>(values: F) -> Completer
 where
-    F: Fn(Typed) -> Fut + Send + Sync + 'static,
+    F: Fn(CompletionArgument) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Vec<String>> + Send + 'static,
 {
     Arc::new(move |typed| Box::pin(values(typed)))
@@ -73,7 +73,7 @@ where
 /// A completer of a fixed set of choices.
 pub(crate) fn choices<S: Into<String>>(choices: impl IntoIterator<Item = S>) -> Completer {
     let choices: Arc<[String]> = choices.into_iter().map(Into::into).collect();
-    completer(move |typed: Typed| std::future::ready(typed.rank(choices.iter())))
+    completer(move |typed: CompletionArgument| std::future::ready(typed.rank(choices.iter())))
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_best_choice_comes_first() {
-        let typed = |value: &str| Typed { value: value.into(), ..Typed::default() };
+        let typed = |value: &str| CompletionArgument { value: value.into(), ..CompletionArgument::default() };
         let choices = ["a rust", "trust", "Rust", "rusty", "oxide", "crusty-rust"];
         assert_eq!(typed("rust").rank(choices), ["Rust", "rusty", "a rust", "crusty-rust", "trust"]);
         assert_eq!(typed("").rank(choices), choices);

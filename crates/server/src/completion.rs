@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proto::{Object, Raw, Rejection, Request};
 
-use crate::complete::{self, Completer, Typed};
+use crate::complete::{self, Completer, CompletionArgument};
 use crate::error::Error;
 use crate::guard::caught;
 use crate::offer::Offer;
@@ -30,7 +30,7 @@ impl Server {
 }
 
 /// What completes the argument that is asked about, and what is known of it.
-fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, Typed), Rejection> {
+fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, CompletionArgument), Rejection> {
     let params = &request.params;
     let wrong = |why: String| Rejection::Params(why);
     let part = |name: &str| {
@@ -73,5 +73,5 @@ fn completer(offer: &Offer, request: &Request) -> Result<(Option<Completer>, Typ
             read.map_err(not)?.unwrap_or_default()
         }
     };
-    Ok((completer, Typed { value: typed.to_string(), arguments }))
+    Ok((completer, CompletionArgument { value: typed.to_string(), arguments }))
 }

@@ -4,7 +4,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use proto::{Object, Raw};
 use serde::Serialize;
-use serde_json::Value;
 
 /// A block of content.
 ///
@@ -17,35 +16,35 @@ impl Content {
         Object::new().with("type", kind)
     }
 
-    /// Text.
+    /// Makes a block of text.
     pub fn text(text: impl AsRef<str>) -> Content {
         Content(Content::of("text").with("text", text.as_ref()))
     }
 
-    /// An image; the bytes are encoded here.
+    /// Makes an image of its bytes, which are encoded here.
     pub fn image(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
         Content(Content::of("image").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
     }
 
-    /// Sound; the bytes are encoded here.
+    /// Makes a block of sound of its bytes, which are encoded here.
     pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
         Content(Content::of("audio").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
     }
 
-    /// A resource with its contents.
+    /// Makes a block that holds a resource with its contents.
     pub fn resource(contents: ResourceContents) -> Content {
         Content(Content::of("resource").with("resource", Raw::from(contents.0)))
     }
 
-    /// A pointer to a resource.
+    /// Makes a block that names a resource, which the client can read.
     pub fn link(uri: &str, name: &str) -> Content {
         Content(Content::of("resource_link").with("uri", uri).with("name", name))
     }
 
-    /// The same block with one more member, such as `annotations` or `_meta`.
+    /// Sets a member of the block, such as `annotations` or `_meta`.
     #[must_use]
-    pub fn with(self, name: &'static str, value: &Value) -> Content {
-        Content(self.0.with(name, Raw::of(value)))
+    pub fn with(self, name: &'static str, value: impl Serialize) -> Content {
+        Content(self.0.with(name, Raw::of(&value)))
     }
 
     pub(crate) fn object(self) -> Object {
@@ -72,14 +71,14 @@ impl From<String> for Content {
 pub struct ResourceContents(pub(crate) Object);
 
 impl ResourceContents {
-    /// Text.
+    /// Makes the contents of a resource that is text.
     pub fn text(uri: &str, mime_type: &str, text: impl AsRef<str>) -> ResourceContents {
         ResourceContents(
             Object::new().with("uri", uri).with("mimeType", mime_type).with("text", text.as_ref()),
         )
     }
 
-    /// Bytes; they are encoded here.
+    /// Makes the contents of a resource that is bytes, which are encoded here.
     pub fn blob(uri: &str, mime_type: &str, data: impl AsRef<[u8]>) -> ResourceContents {
         ResourceContents(
             Object::new().with("uri", uri).with("mimeType", mime_type).with("blob", &*BASE64.encode(data)),
@@ -87,7 +86,7 @@ impl ResourceContents {
     }
 }
 
-/// What a tool returns.
+/// The result of a tool.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/schema#calltoolresult>
 #[derive(Clone, Debug, Default)]
@@ -99,31 +98,31 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// With these blocks.
+    /// Makes a result of blocks of content.
     pub fn new(content: impl IntoIterator<Item = Content>) -> ToolResult {
         ToolResult { content: content.into_iter().collect(), ..ToolResult::default() }
     }
 
-    /// An error that the model reads and can mend.
+    /// Makes a result with `isError`: an error that the model reads and can react to.
     pub fn error(text: impl AsRef<str>) -> ToolResult {
         ToolResult { is_error: true, ..ToolResult::new([Content::text(text)]) }
     }
 
-    /// A value, structured for machines and as text for clients that know no other form.
+    /// Makes a result of a value: as structured content, and as text for clients of revisions that have no other form.
     pub fn structured<T: Serialize>(value: &T) -> ToolResult {
         let raw = Raw::of(value);
         ToolResult { structured: Some(raw.clone()), ..ToolResult::new([Content::text(raw.as_str())]) }
     }
 
-    /// A value that is JSON already, structured and as text, to the byte.
+    /// Makes a result of a value that is JSON already. It reaches the client to the byte, as structured content and as text.
     pub fn raw(value: Raw) -> ToolResult {
         ToolResult { structured: Some(value.clone()), ..ToolResult::new([Content::text(value.as_str())]) }
     }
 
-    /// The same with `_meta`.
+    /// Sets `_meta`.
     #[must_use]
-    pub fn with_meta(mut self, meta: &Value) -> ToolResult {
-        self.meta = Some(Raw::of(meta));
+    pub fn meta(mut self, meta: impl Serialize) -> ToolResult {
+        self.meta = Some(Raw::of(&meta));
         self
     }
 

@@ -1,32 +1,34 @@
-//! What a resource gives.
+//! The contents of a resource, as its handler gives them.
 
 use crate::content::ResourceContents;
 
-/// What a resource holds, as a handler gives it.
+/// The contents of a resource, as its handler gives them.
+///
+/// A handler can also return text, bytes, or an [`Option`]; see [`crate::IntoResponse`].
 #[derive(Clone, Debug)]
 pub enum Contents {
-    /// There is no such resource.
-    Nothing,
+    /// There is no such resource: the client gets an error that says so.
+    NotFound,
     /// Text, of the MIME type that the definition names.
     Text(String),
     /// Bytes, of the MIME type that the definition names.
     Bytes(Vec<u8>),
     /// Contents with URIs and MIME types of their own.
-    These(Vec<ResourceContents>),
+    Resources(Vec<ResourceContents>),
 }
 
 impl Contents {
     /// With what the definition says where the handler did not.
     pub(crate) fn of(self, uri: &str, mime_type: Option<&str>) -> Vec<ResourceContents> {
         match self {
-            Contents::Nothing => Vec::new(),
+            Contents::NotFound => Vec::new(),
             Contents::Text(text) => {
                 vec![ResourceContents::text(uri, mime_type.unwrap_or("text/plain"), text)]
             }
             Contents::Bytes(bytes) => {
                 vec![ResourceContents::blob(uri, mime_type.unwrap_or("application/octet-stream"), bytes)]
             }
-            Contents::These(contents) => contents,
+            Contents::Resources(contents) => contents,
         }
     }
 }

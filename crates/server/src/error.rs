@@ -1,13 +1,13 @@
-//! What goes wrong in a handler.
+//! Errors of handlers.
 
 use std::fmt;
 
 use proto::Rejection;
 
-/// How a handler ends that has no result. Any [`std::error::Error`] becomes one by `?`.
+/// The error of a handler. `?` turns any [`std::error::Error`] into one.
 ///
-/// A tool's error is a result with `isError`, which the model reads; a prompt's or resource's is a JSON-RPC
-/// error. Both show the error's text to the client: keep secrets and internals out of it.
+/// The error of a tool becomes a result with `isError`, which the model reads. The error of a prompt or resource becomes a
+/// JSON-RPC error. The client gets the error's text in both cases, so keep secrets and internals out of it.
 pub struct Error(pub(crate) Kind);
 
 pub(crate) enum Kind {
@@ -25,26 +25,28 @@ pub(crate) enum Kind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error with this text.
+    /// Makes an error of a text.
     pub fn new(text: impl fmt::Display) -> Error {
         Error(Kind::Failed(text.to_string()))
     }
 
-    /// A JSON-RPC error in the form that the client's revision has for it.
+    /// Makes a JSON-RPC error, in the form that the client's revision has for it.
     pub fn reject(rejection: Rejection) -> Error {
         Error(Kind::Rejected(rejection))
     }
 
-    /// A JSON-RPC error with a code of the application's own, outside of -32768 to -32000.
+    /// Makes a JSON-RPC error with a code of the application's own. JSON-RPC reserves -32768 to -32000.
     pub fn code(code: i64, message: impl Into<String>) -> Error {
         Error(Kind::Rejected(Rejection::Passed { code, message: message.into(), data: None }))
     }
 }
 
 impl Error {
-    /// Whether this is a question that the client did not say it can be asked. A handler that has another way takes it;
-    /// passed on by `?`, it tells the client what is missing.
-    pub fn is_unasked(&self) -> bool {
+    /// Gives whether a question failed because the client did not declare that it can be asked it.
+    ///
+    /// A handler that can do without the answer goes on. With `?` the client gets an error that says which capability is
+    /// missing.
+    pub fn is_unsupported_by_client(&self) -> bool {
         matches!(self.0, Kind::Rejected(Rejection::MissingCapability(_)))
     }
 }

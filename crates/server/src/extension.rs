@@ -3,14 +3,15 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
 
 use proto::{ExtensionMethod, Object, Raw};
-use serde_json::Value;
+use serde::Serialize;
 
+use crate::build_error::BuildError;
 use crate::handler::{Handler, Run, run};
 
 /// An extension: its identifier, its settings, and the methods that it adds.
 pub struct Extension {
     id: &'static str,
-    settings: Value,
+    settings: Raw,
     methods: Vec<(ExtensionMethod, Run<Object>)>,
 }
 
@@ -22,27 +23,27 @@ pub(crate) struct Ready {
 }
 
 impl Extension {
-    /// An extension without settings. An identifier has a prefix that is its owner's, such as
+    /// Makes an extension without settings. Its identifier begins with a prefix that belongs to its owner, such as
     /// `com.example/weather`.
     pub fn new(id: &'static str) -> Extension {
-        Extension { id, settings: Value::Object(serde_json::Map::new()), methods: Vec::new() }
+        Extension { id, settings: Raw::literal("{}"), methods: Vec::new() }
     }
 
-    /// The same with settings, an object that is declared beside the identifier.
+    /// Sets the settings: an object that the server declares with the identifier. By default it is empty.
     #[must_use]
-    pub fn settings(mut self, settings: Value) -> Extension {
-        self.settings = settings;
+    pub fn settings(mut self, settings: impl Serialize) -> Extension {
+        self.settings = Raw::of(&settings);
         self
     }
 
-    /// The same with a method for clients that declare the extension; others get an error that says so. The function
-    /// takes [`crate::Args`] of the params and returns an object.
+    /// Adds a method for clients that declare the extension; other clients get an error that says so. The function takes
+    /// [`crate::Args`] of the params and returns an object.
     #[must_use]
     pub fn method<T, H: Handler<T, Object>>(self, wire: &'static str, handler: H) -> Extension {
         self.with(wire, true, run(handler))
     }
 
-    /// The same with a method for every client.
+    /// Adds a method for every client.
     #[must_use]
     pub fn open_method<T, H: Handler<T, Object>>(self, wire: &'static str, handler: H) -> Extension {
         self.with(wire, false, run(handler))
@@ -54,8 +55,9 @@ impl Extension {
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
         let Extension { id, settings, methods } = self;
+        let wrong = |why: String| BuildError::definition("extension", id, why);
         let (prefix, name) = id.split_once('/').unwrap_or_default();
         let label = |text: &str| {
             let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -64,16 +66,14 @@ impl Extension {
                 && text.chars().all(inner)
         };
         if !label(prefix) || !label(name) {
-            return Err(format!(
-                "extension {id:?}: an identifier has a prefix and a name, as in com.example/name"
-            ));
+            return Err(wrong("an identifier has a prefix and a name, as in com.example/name".into()));
         }
-        if !settings.is_object() {
-            return Err(format!("extension {id:?}: the settings must be an object"));
+        if settings.object().is_err() {
+            return Err(wrong("the settings must be an object".into()));
         }
         if let Some((taken, _)) = methods.iter().find(|(m, _)| spec::Method::parse(m.wire).is_some()) {
-            return Err(format!("extension {id:?}: {:?} is a method of the core", taken.wire));
+            return Err(wrong(format!("{:?} is a method of the core", taken.wire)));
         }
-        Ok(Ready { id, settings: Raw::of(&settings), methods })
+        Ok(Ready { id, settings, methods })
     }
 }

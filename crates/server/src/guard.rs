@@ -5,13 +5,13 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use proto::Rejection;
 
-use crate::context::Cx;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::handler::Run;
 
 /// Runs a handler so that its panic ends this call and nothing else, and so that what it asked decides the round. Where
 /// the handler does not come to its end, it tells what the handler started.
-pub(crate) async fn guarded<T>(cx: &Cx, handler: &Run<T>) -> Result<T> {
+pub(crate) async fn guarded<T>(cx: &Context, handler: &Run<T>) -> Result<T> {
     let unfinished = cx.cancellation().clone().drop_guard();
     let result = caught(async { cx.run(handler(cx.clone())).await }).await;
     if !matches!(result, Err(Error(Kind::Asked))) {

@@ -1,5 +1,4 @@
-//! Handlers in axum's manner: async functions whose arguments are taken from the request, and whose result is made
-//! into an answer.
+//! Handlers as in axum: async functions that take parts of the request and return what becomes the response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,33 +12,34 @@ use serde_json::Value;
 
 use crate::content::{Content, ResourceContents, ToolResult};
 use crate::contents::Contents;
-use crate::context::Cx;
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::messages::Messages;
 use crate::schema::{value_of, with_integers};
-use crate::vars::Vars;
+use crate::variables::Variables;
 
-/// Something that a handler can take from a request: [`Args`], [`Vars`] and [`Cx`].
-pub trait FromCall: Sized + Send + 'static {
-    /// Takes it.
+/// A type that a handler can take as an argument: [`Args`], [`Variables`], [`State`](crate::State) or [`Context`].
+pub trait FromRequest: Sized + Send + 'static {
+    /// Takes the value from a request.
     ///
     /// # Errors
     /// When the request does not have it.
-    fn from_call(cx: &Cx) -> Result<Self>;
+    fn from_request(cx: &Context) -> Result<Self>;
 
-    /// The schema of the arguments, where this says something about them.
-    fn input() -> Option<Raw> {
+    /// Gives the schema of the call's arguments, where this type determines it.
+    fn input_schema() -> Option<Raw> {
         None
     }
 }
 
-/// The arguments, as a type that says what they are: of a tool, a prompt, an extension's method, or the variables of a
-/// resource template. Its [`JsonSchema`] becomes the tool's input schema, or the prompt's list of arguments.
+/// The arguments of a tool, a prompt or an extension's method, or the variables of a resource template, as a Rust type.
+///
+/// The type's [`JsonSchema`] becomes the tool's input schema, or the prompt's list of arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<T>(pub T);
 
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
-    fn from_call(cx: &Cx) -> Result<Self> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromRequest for Args<T> {
+    fn from_request(cx: &Context) -> Result<Self> {
         let read = cx.arguments().read().or_else(|error| {
             let value = value_of(cx.arguments()).map(with_integers);
             value.ok().and_then(|value| serde_json::from_value(value).ok()).ok_or(error)
@@ -47,20 +47,20 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> FromCall for Args<T> {
         read.map(Args).map_err(|e| Error(Kind::Unfit(format!("the arguments do not fit: {e}"))))
     }
 
-    fn input() -> Option<Raw> {
+    fn input_schema() -> Option<Raw> {
         Some(schema_of::<T>())
     }
 }
 
-impl FromCall for Cx {
-    fn from_call(cx: &Cx) -> Result<Self> {
+impl FromRequest for Context {
+    fn from_request(cx: &Context) -> Result<Self> {
         Ok(cx.clone())
     }
 }
 
-impl FromCall for Vars {
-    fn from_call(cx: &Cx) -> Result<Self> {
-        Ok(cx.vars().clone())
+impl FromRequest for Variables {
+    fn from_request(cx: &Context) -> Result<Self> {
+        Ok(cx.variables().clone())
     }
 }
 
@@ -74,9 +74,9 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
     Raw::of(&schema)
 }
 
-/// Something that a handler can return, of which an answer is made.
+/// A type that a handler can return. `R` is the result that the client gets.
 ///
-/// | made | of |
+/// | result | made of |
 /// |---|---|
 /// | a tool's [`ToolResult`] | text, [`Content`] or several, [`Json`], `()` |
 /// | a prompt's [`Messages`] | text or [`Content`], as one message of the user |
@@ -84,26 +84,26 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
 /// | an extension's [`Object`] | [`Json`], a [`Value`] that is an object |
 ///
 /// and a [`Result`] of any of these.
-pub trait Reply<Made>: Send + 'static {
-    /// Makes it.
+pub trait IntoResponse<R>: Send + 'static {
+    /// Makes the result.
     ///
     /// # Errors
-    /// The handler's own.
-    fn made(self) -> Result<Made>;
+    /// When the handler failed.
+    fn into_response(self) -> Result<R>;
 
-    /// The schema of structured results, where they are.
-    fn output() -> Option<Raw> {
+    /// Gives the schema of the structured result, where there is one.
+    fn output_schema() -> Option<Raw> {
         None
     }
 }
 
-impl<M, T: Reply<M>, E: Into<Error> + Send + 'static> Reply<M> for Result<T, E> {
-    fn made(self) -> Result<M> {
-        self.map_err(Into::into)?.made()
+impl<M, T: IntoResponse<M>, E: Into<Error> + Send + 'static> IntoResponse<M> for Result<T, E> {
+    fn into_response(self) -> Result<M> {
+        self.map_err(Into::into)?.into_response()
     }
 
-    fn output() -> Option<Raw> {
-        T::output()
+    fn output_schema() -> Option<Raw> {
+        T::output_schema()
     }
 }
 
@@ -111,33 +111,33 @@ impl<M, T: Reply<M>, E: Into<Error> + Send + 'static> Reply<M> for Result<T, E> 
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-impl<T: Serialize + JsonSchema + Send + 'static> Reply<ToolResult> for Json<T> {
-    fn made(self) -> Result<ToolResult> {
+impl<T: Serialize + JsonSchema + Send + 'static> IntoResponse<ToolResult> for Json<T> {
+    fn into_response(self) -> Result<ToolResult> {
         Ok(ToolResult::structured(&self.0))
     }
 
-    fn output() -> Option<Raw> {
+    fn output_schema() -> Option<Raw> {
         Some(schema_of::<T>())
     }
 }
 
-impl<T: Serialize + Send + 'static> Reply<Object> for Json<T> {
-    fn made(self) -> Result<Object> {
+impl<T: Serialize + Send + 'static> IntoResponse<Object> for Json<T> {
+    fn into_response(self) -> Result<Object> {
         Raw::of(&self.0).object().map_err(|e| Error::new(format_args!("the result is no object: {e}")))
     }
 }
 
-impl Reply<Object> for Value {
-    fn made(self) -> Result<Object> {
-        Json(self).made()
+impl IntoResponse<Object> for Value {
+    fn into_response(self) -> Result<Object> {
+        Json(self).into_response()
     }
 }
 
 /// What is made of something that is given back as it is.
 macro_rules! reply {
     ($($from:ty => $made:ty: |$it:ident| $result:expr;)*) => {$(
-        impl Reply<$made> for $from {
-            fn made(self) -> Result<$made> {
+        impl IntoResponse<$made> for $from {
+            fn into_response(self) -> Result<$made> {
                 let $it = self;
                 Ok($result)
             }
@@ -160,29 +160,29 @@ reply! {
     String => Contents: |it| Contents::Text(it);
     &'static str => Contents: |it| Contents::Text(it.to_owned());
     Vec<u8> => Contents: |it| Contents::Bytes(it);
-    ResourceContents => Contents: |it| Contents::These(vec![it]);
-    Vec<ResourceContents> => Contents: |it| Contents::These(it);
+    ResourceContents => Contents: |it| Contents::Resources(vec![it]);
+    Vec<ResourceContents> => Contents: |it| Contents::Resources(it);
     Object => Object: |it| it;
 }
 
-impl<T: Reply<Contents>> Reply<Contents> for Option<T> {
-    fn made(self) -> Result<Contents> {
-        self.map_or(Ok(Contents::Nothing), Reply::made)
+impl<T: IntoResponse<Contents>> IntoResponse<Contents> for Option<T> {
+    fn into_response(self) -> Result<Contents> {
+        self.map_or(Ok(Contents::NotFound), IntoResponse::into_response)
     }
 }
 
-/// A handler: an async function of up to three [`FromCall`] arguments that returns a [`Reply`].
+/// A handler: an async function of up to three [`FromRequest`] arguments that returns a [`IntoResponse`].
 pub trait Handler<Taken, Made>: Send + Sync + 'static {
-    /// Runs it.
-    fn run(&self, cx: Cx) -> BoxFuture<'static, Result<Made>>;
-    /// The schema of its arguments.
-    fn input() -> Option<Raw>;
-    /// The schema of its structured result.
-    fn output() -> Option<Raw>;
+    /// Runs the handler for one request.
+    fn run(&self, cx: Context) -> BoxFuture<'static, Result<Made>>;
+    /// Gives the schema of its arguments.
+    fn input_schema() -> Option<Raw>;
+    /// Gives the schema of its structured result.
+    fn output_schema() -> Option<Raw>;
 }
 
 /// A handler whose types are forgotten.
-pub(crate) type Run<Made> = Arc<dyn Fn(Cx) -> BoxFuture<'static, Result<Made>> + Send + Sync>;
+pub(crate) type Run<Made> = Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Made>> + Send + Sync>;
 
 pub(crate) fn run<T, M, H: Handler<T, M>>(handler: H) -> Run<M> {
     Arc::new(move |cx| handler.run(cx))
@@ -194,27 +194,27 @@ macro_rules! handler {
         where
             F: Fn($($taken),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            R: Reply<M>,
+            R: IntoResponse<M>,
             M: Send + 'static,
-            $($taken: FromCall,)*
+            $($taken: FromRequest,)*
         {
             #[allow(non_snake_case, unused_variables)]
-            fn run(&self, cx: Cx) -> BoxFuture<'static, Result<M>> {
-                $(let $taken = match $taken::from_call(&cx) {
+            fn run(&self, cx: Context) -> BoxFuture<'static, Result<M>> {
+                $(let $taken = match $taken::from_request(&cx) {
                     Ok(taken) => taken,
                     Err(error) => return Box::pin(std::future::ready(Err(error))),
                 };)*
                 let future = self($($taken),*);
-                Box::pin(async move { future.await.made() })
+                Box::pin(async move { future.await.into_response() })
             }
 
-            fn input() -> Option<Raw> {
-                let inputs: Vec<Option<Raw>> = vec![$($taken::input()),*];
+            fn input_schema() -> Option<Raw> {
+                let inputs: Vec<Option<Raw>> = vec![$($taken::input_schema()),*];
                 inputs.into_iter().flatten().next()
             }
 
-            fn output() -> Option<Raw> {
-                R::output()
+            fn output_schema() -> Option<Raw> {
+                R::output_schema()
             }
         }
     };

@@ -2,9 +2,9 @@
 
 use proto::{Change, Watchers};
 
-/// Tells clients that what a server offers, or a resource of it, changed. Only those hear it that asked for it.
+/// Tells clients that the lists of a server, or one of its resources, changed. Only clients that asked for it are told.
 ///
-/// A handler gets it by [`crate::Cx::notifier`], whoever has the server by [`crate::Server::notifier`].
+/// Handlers get it from [`crate::Context::notifier`], other code from [`crate::Server::notifier`].
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions>
 #[derive(Debug, Default)]
@@ -26,12 +26,12 @@ impl Notifier {
         self.tell(&Change::Resources);
     }
 
-    /// Tells that a resource changed. Clients hear it that subscribed to it, or to something above it.
+    /// Tells that a resource changed, to clients that subscribed to it or to a URI above it.
     pub fn resource_updated(&self, uri: &str) {
         self.tell(&Change::Resource(uri.into()));
     }
 
-    /// How many listens are running, a legacy session's subscriptions among them.
+    /// Gives how many listens run; each subscription of a legacy session counts as one.
     pub fn listeners(&self) -> usize {
         self.0.count()
     }

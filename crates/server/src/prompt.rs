@@ -1,13 +1,14 @@
 //! Prompts.
 
 use proto::{Object, Raw};
-use serde_json::Value;
+use serde::Serialize;
 
-use crate::complete::{Completer, Typed, choices, completer};
+use crate::build_error::BuildError;
+use crate::complete::{Completer, CompletionArgument, choices, completer};
 use crate::handler::{Handler, Named, Run, run};
 use crate::messages::Messages;
 
-/// A prompt.
+/// A prompt: its definition and its handler.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
 pub struct Prompt {
@@ -36,10 +37,10 @@ pub(crate) struct Ready {
 }
 
 impl Prompt {
-    /// A prompt with a name, a description, and an async function that makes its [`Messages`]. Where the function takes
+    /// Makes a prompt of its name, a description, and an async function that gives its [`Messages`]. Where the function takes
     /// [`crate::Args`] of a type, the type's fields are the prompt's arguments.
     pub fn new<T, H: Handler<T, Messages>>(name: &str, description: &str, handler: H) -> Prompt {
-        let typed = Named::read(H::input());
+        let typed = Named::read(H::input_schema());
         let argument = |(name, description, required): &(String, String, bool)| Argument {
             name: name.clone(),
             description: description.clone(),
@@ -55,7 +56,7 @@ impl Prompt {
         }
     }
 
-    /// The same with an argument that the type of the handler's arguments does not name, or with another description.
+    /// Adds an argument that the type of the handler's arguments does not name, or sets another description of one.
     #[must_use]
     pub fn argument(mut self, name: &str, description: &str, required: bool) -> Prompt {
         let (name, description) = (name.to_owned(), description.to_owned());
@@ -66,17 +67,17 @@ impl Prompt {
         self
     }
 
-    /// The same with completion for an argument: an async function of what was typed that gives values, the best first.
+    /// Sets how an argument is completed: an async function of what the user typed gives values, the best one first.
     #[must_use]
     pub fn complete<F, Fut>(self, argument: &str, values: F) -> Prompt
     where
-        F: Fn(Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(CompletionArgument) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
         self.completed(argument, completer(values))
     }
 
-    /// The same with completion for an argument from a set of choices, ranked by [`Typed::rank`].
+    /// Sets the choices for an argument. They are ranked by [`CompletionArgument::rank`].
     #[must_use]
     pub fn choices<S: Into<String>>(self, argument: &str, values: impl IntoIterator<Item = S>) -> Prompt {
         self.completed(argument, choices(values))
@@ -95,23 +96,23 @@ impl Prompt {
         self
     }
 
-    /// The same with a title for people.
+    /// Sets a title for people.
     #[must_use]
     pub fn title(self, title: &str) -> Prompt {
         self.with("title", title)
     }
 
-    /// The same with any member of the definition: `title`, `icons`, `_meta`.
+    /// Sets a member of the definition, such as `title`, `icons`, `_meta`.
     #[must_use]
-    pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Prompt {
-        self.definition.set(member, Raw::of(&value.into()));
+    pub fn with(mut self, member: &'static str, value: impl Serialize) -> Prompt {
+        self.definition.set(member, Raw::of(&value));
         self
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
         if self.name.is_empty() {
-            return Err("a prompt needs a name".into());
+            return Err(BuildError::definition("prompt", "", "a prompt needs a name"));
         }
         let mut definition = self.definition;
         if !self.arguments.is_empty() {

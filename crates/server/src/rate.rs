@@ -1,4 +1,4 @@
-//! How often a client may ask.
+//! Limits to how often a client may ask.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use proto::{Principal, Rejection};
 
-/// How often something may be asked for, by each principal.
+/// A limit to how often each principal may ask for something.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// How often a second in the long run.
+    /// Requests a second in the long run.
     pub per_second: NonZeroU32,
-    /// How often at once.
+    /// Requests at once.
     pub burst: NonZeroU32,
 }
 
 impl Rate {
-    /// So often a second, and as often at once.
+    /// Makes a limit of so many requests a second, and as many at once.
     ///
     /// # Panics
-    /// Where the number is zero.
+    /// When the number is zero.
     #[allow(clippy::expect_used)]
     pub const fn per_second(times: u32) -> Rate {
         let times = NonZeroU32::new(times).expect("a rate is at least one a second");

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use proto::template::Template;
 use proto::{CacheHint, Object, Raw};
-use serde_json::Value;
+use serde::Serialize;
 
-use crate::complete::{Completer, Typed, choices, completer};
+use crate::build_error::BuildError;
+use crate::cache::CacheScope;
+use crate::complete::{Completer, CompletionArgument, choices, completer};
 use crate::content::ResourceContents;
 use crate::contents::Contents;
 use crate::handler::{Handler, Named, Run, run};
@@ -40,7 +42,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource whose contents never change.
+    /// Makes a resource whose contents never change.
     pub fn fixed(name: &str, contents: ResourceContents) -> Resource {
         let (uri, mime) = (contents.0.string("uri"), contents.0.get("mimeType").cloned());
         let handler = move || std::future::ready(contents.clone());
@@ -51,7 +53,7 @@ impl Resource {
         }
     }
 
-    /// A resource that is made when it is read, by an async function that gives its [`Contents`].
+    /// Makes a resource that an async function reads; the function gives its [`Contents`].
     pub fn new<T, H: Handler<T, Contents>>(uri: &str, name: &str, handler: H) -> Resource {
         Resource {
             uri: uri.to_owned(),
@@ -62,48 +64,48 @@ impl Resource {
         }
     }
 
-    /// The same, read by whoever knows its URI and not listed: for one of many that something else names.
+    /// Leaves the resource out of `resources/list`. A client that knows its URI can read it.
     #[must_use]
     pub fn unlisted(mut self) -> Resource {
         self.listed = false;
         self
     }
 
-    /// The same of a MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn mime_type(self, mime_type: &str) -> Resource {
         self.with("mimeType", mime_type)
     }
 
-    /// The same with a description.
+    /// Sets a description.
     #[must_use]
     pub fn description(self, description: &str) -> Resource {
         self.with("description", description)
     }
 
-    /// The same with a time for which a client may keep what it read, and whether it is the same for every caller.
-    /// Where nothing is said it may not be kept.
+    /// Sets for how long, and for whom, clients may keep what they read. By default they may not keep it.
     #[must_use]
-    pub fn fresh_for(mut self, ttl: Duration, public: bool) -> Resource {
-        self.hint = CacheHint { ttl, public };
+    pub fn cache(mut self, scope: CacheScope, ttl: Duration) -> Resource {
+        self.hint = scope.hint(ttl);
         self
     }
 
-    /// The same with any member of the definition: `title`, `description`, `mimeType`, `annotations`.
+    /// Sets a member of the definition, such as `title`, `description`, `mimeType`, `annotations`.
     #[must_use]
-    pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Resource {
-        self.definition.set(member, Raw::of(&value.into()));
+    pub fn with(mut self, member: &'static str, value: impl Serialize) -> Resource {
+        self.definition.set(member, Raw::of(&value));
         self
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Readable, String> {
-        url::Url::parse(&self.uri).map_err(|e| format!("resource {:?}: no URI: {e}", self.uri))?;
+    pub(crate) fn ready(self) -> Result<Readable, BuildError> {
+        let wrong = |e| BuildError::definition("resource", &self.uri, format_args!("it is no URI: {e}"));
+        url::Url::parse(&self.uri).map_err(wrong)?;
         Ok(Readable { listed: self.listed, ..Readable::new(self.definition, self.handler, self.hint) })
     }
 }
 
-/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Vars`](crate::Vars), or
+/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Variables`](crate::Variables), or
 /// [`crate::Args`] of a type whose fields are the template's variables.
 pub struct ResourceTemplate {
     pub(crate) source: String,
@@ -115,56 +117,56 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template, and an async function that gives the [`Contents`] of the resources that match it.
+    /// Makes a template. An async function gives the [`Contents`] of the resources that match it.
     pub fn new<T, H: Handler<T, Contents>>(template: &str, name: &str, handler: H) -> ResourceTemplate {
         ResourceTemplate {
             source: template.to_owned(),
             definition: Object::new().with("uriTemplate", template).with("name", name),
             handler: run(handler),
-            typed: Named::read(H::input()),
+            typed: Named::read(H::input_schema()),
             completers: HashMap::new(),
             hint: CacheHint::default(),
         }
     }
 
-    /// The same of a MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn mime_type(self, mime_type: &str) -> ResourceTemplate {
         self.with("mimeType", mime_type)
     }
 
-    /// The same with a description.
+    /// Sets a description.
     #[must_use]
     pub fn description(self, description: &str) -> ResourceTemplate {
         self.with("description", description)
     }
 
-    /// The same with a time for which a client may keep what it read, and whether it is the same for every caller.
+    /// Sets for how long, and for whom, clients may keep what they read. By default they may not keep it.
     #[must_use]
-    pub fn fresh_for(mut self, ttl: Duration, public: bool) -> ResourceTemplate {
-        self.hint = CacheHint { ttl, public };
+    pub fn cache(mut self, scope: CacheScope, ttl: Duration) -> ResourceTemplate {
+        self.hint = scope.hint(ttl);
         self
     }
 
-    /// The same with any member of the definition: `title`, `description`, `mimeType`, `annotations`.
+    /// Sets a member of the definition, such as `title`, `description`, `mimeType`, `annotations`.
     #[must_use]
-    pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> ResourceTemplate {
-        self.definition.set(member, Raw::of(&value.into()));
+    pub fn with(mut self, member: &'static str, value: impl Serialize) -> ResourceTemplate {
+        self.definition.set(member, Raw::of(&value));
         self
     }
 
-    /// The same with completion for a variable: an async function of what was typed that gives values, the best first.
+    /// Sets how a variable is completed: an async function of what the user typed gives values, the best one first.
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: &str, values: F) -> ResourceTemplate
     where
-        F: Fn(Typed) -> Fut + Send + Sync + 'static,
+        F: Fn(CompletionArgument) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
         self.completers.insert(variable.to_owned(), completer(values));
         self
     }
 
-    /// The same with completion for a variable from a set of choices, ranked by [`Typed::rank`].
+    /// Sets the choices for a variable. They are ranked by [`CompletionArgument::rank`].
     #[must_use]
     pub fn choices<S: Into<String>>(
         mut self,
@@ -185,10 +187,11 @@ pub(crate) struct Ready {
 }
 
 impl ResourceTemplate {
-    pub(crate) fn ready(self) -> Result<Ready, String> {
-        let template = Template::new(&self.source)?;
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
+        let wrong = |why: String| BuildError::definition("resource template", &self.source, why);
+        let template = Template::new(&self.source).map_err(wrong)?;
         if let Some(unknown) = self.completers.keys().find(|name| !template.variables().any(|v| v == *name)) {
-            return Err(format!("{:?} has no variable {unknown:?} to complete", self.source));
+            return Err(wrong(format!("there is no variable {unknown:?} to complete")));
         }
         let readable = Readable::new(self.definition, self.handler, self.hint);
         Ok(Ready { template, readable, typed: self.typed, completers: self.completers })

@@ -11,7 +11,7 @@ const TOLD: usize = 5;
 
 /// A compiled schema of JSON Schema 2020-12, or of the dialect that its `$schema` names.
 #[derive(Debug)]
-pub struct Validator {
+pub(crate) struct Validator {
     compiled: jsonschema::Validator,
     /// Of values that nest deeper it is told that they do not fit, and not where: whether they fit is found out once for
     /// each place and part of the schema, but where not would be looked for on every way through the schema.
@@ -25,7 +25,7 @@ impl Validator {
     /// # Errors
     /// Says what is wrong: not a schema, an unknown dialect, a reference to another place, too large, or one that
     /// validation would not come to an end with.
-    pub fn new(schema: &Raw) -> Result<Validator, String> {
+    pub(crate) fn new(schema: &Raw) -> Result<Validator, String> {
         let schema: Value = schema.read().map_err(|e| format!("the schema is no JSON: {e}"))?;
         let told = bounds::check(&schema)?;
         jsonschema::options()
@@ -40,7 +40,7 @@ impl Validator {
     ///
     /// # Errors
     /// Says what does not fit, and where.
-    pub fn check(&self, value: &Value) -> Result<(), String> {
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         if self.compiled.is_valid(value) {
             return Ok(());
         }
@@ -108,7 +108,7 @@ fn end_of_number(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c)).unwrap_or(text.len())
 }
 
-/// The same with whole numbers as integers: JSON Schema makes no difference between 2 and 2.0, types here do.
+/// Turns whole numbers into integers: JSON Schema makes no difference between 2 and 2.0, Rust types do.
 pub(crate) fn with_integers(mut value: Value) -> Value {
     match &mut value {
         Value::Array(values) => values.iter_mut().for_each(|v| *v = with_integers(v.take())),

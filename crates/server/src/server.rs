@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use proto::{CacheHint, Change, Description, Object, Peer};
 use spec::Method;
 
+use crate::build_error::BuildError;
 use crate::handler::Run;
 use crate::notifier::Notifier;
 use crate::offer::Offer;
@@ -13,12 +14,13 @@ use crate::pages::Pages;
 use crate::prompt::Prompt;
 use crate::rate::Limiter;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::states::States;
 use crate::tool::Tool;
 
 /// Decides who may call a tool.
 pub(crate) type Gate = Arc<dyn Fn(&Peer, &str) -> Result<(), String> + Send + Sync>;
 
-/// A server. Clones are handles to the same one.
+/// A server: its tools, resources and prompts, which can change while it runs. Clones are handles to the same server.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Parts>);
 
@@ -34,6 +36,7 @@ pub(crate) struct Parts {
     pub(crate) completions: Limiter,
     pub(crate) calls: Option<Limiter>,
     pub(crate) gate: Option<Gate>,
+    pub(crate) states: Arc<States>,
 }
 
 impl Server {
@@ -58,61 +61,61 @@ impl Server {
         changed
     }
 
-    /// Offers one more tool from now on, and tells clients. What was not declared at the start (see
-    /// [`crate::Builder::grows`]) older sessions may not look for.
+    /// Adds a tool to the running server, and tells clients. A client of an older revision does not look for tools where
+    /// the server did not declare them when it started (see [`crate::Builder::dynamic`]).
     ///
     /// # Errors
-    /// When there is one of that name, or its definition is wrong.
-    pub fn add_tool(&self, tool: Tool) -> Result<(), String> {
+    /// When the server has one of that name, or the definition is wrong.
+    pub fn add_tool(&self, tool: Tool) -> Result<(), BuildError> {
         self.change(&Change::Tools, |offer| offer.put_tool(tool))
     }
 
-    /// No longer offers a tool, and tells clients; says whether there was one. Calls under way go on.
+    /// Removes a tool, and tells clients; gives whether there was one. Calls that run go on.
     pub fn remove_tool(&self, name: &str) -> bool {
         self.change(&Change::Tools, |offer| offer.tools.take(name).then_some(()).ok_or(())).is_ok()
     }
 
-    /// Offers one more prompt from now on, and tells clients.
+    /// Adds a prompt to the running server, and tells clients.
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), String> {
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), BuildError> {
         self.change(&Change::Prompts, |offer| offer.put_prompt(prompt))
     }
 
-    /// No longer offers a prompt, and tells clients; says whether there was one.
+    /// Removes a prompt, and tells clients; gives whether there was one.
     pub fn remove_prompt(&self, name: &str) -> bool {
         self.change(&Change::Prompts, |offer| offer.prompts.take(name).then_some(()).ok_or(())).is_ok()
     }
 
-    /// Offers one more resource from now on, and tells clients.
+    /// Adds a resource to the running server, and tells clients.
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_resource(&self, resource: Resource) -> Result<(), String> {
+    pub fn add_resource(&self, resource: Resource) -> Result<(), BuildError> {
         self.change(&Change::Resources, |offer| offer.put_resource(resource))
     }
 
-    /// No longer offers a resource, and tells clients; says whether there was one.
+    /// Removes a resource, and tells clients; gives whether there was one.
     pub fn remove_resource(&self, uri: &str) -> bool {
         self.change(&Change::Resources, |offer| offer.resources.take(uri).then_some(()).ok_or(())).is_ok()
     }
 
-    /// Offers one more resource template from now on, and tells clients.
+    /// Adds a resource template to the running server, and tells clients.
     ///
     /// # Errors
     /// As [`Server::add_tool`].
-    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), String> {
+    pub fn add_template(&self, template: ResourceTemplate) -> Result<(), BuildError> {
         self.change(&Change::Resources, |offer| offer.put_template(template))
     }
 
-    /// No longer offers a resource template, and tells clients; says whether there was one.
+    /// Removes a resource template, and tells clients; gives whether there was one.
     pub fn remove_template(&self, template: &str) -> bool {
         self.change(&Change::Resources, |offer| offer.templates.take(template).then_some(()).ok_or(()))
             .is_ok()
     }
 
-    /// Tells clients of changes that are not made through this handle, such as those of a resource's contents.
+    /// The handle that tells clients of changes that the server cannot see, such as new contents of a resource.
     pub fn notifier(&self) -> &Notifier {
         &self.0.notifier
     }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use proto::{HeaderParam, Object, Raw};
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::build_error::BuildError;
 use crate::content::ToolResult;
 use crate::handler::{Handler, Run, run};
 use crate::schema::Validator;
 
-/// A tool: its definition, and the function that runs it.
+/// A tool: its definition and its handler.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
 pub struct Tool {
@@ -28,49 +30,54 @@ pub(crate) struct Ready {
 }
 
 impl Tool {
-    /// A tool with a name of 1 to 128 characters out of `A-Z a-z 0-9 _ - .`, a description that a model
-    /// understands, and an async function.
+    /// Makes a tool of its name (1 to 128 characters out of `A-Z a-z 0-9 _ - .`), a description that a model understands,
+    /// and an async function.
     pub fn new<T, H: Handler<T, ToolResult>>(name: &str, description: &str, handler: H) -> Tool {
-        let input = H::input().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
+        let input =
+            H::input_schema().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
         let mut definition =
             Object::new().with("name", name).with("description", description).with("inputSchema", input);
-        if let Some(output) = H::output() {
+        if let Some(output) = H::output_schema() {
             definition.set("outputSchema", output);
         }
         Tool { name: name.to_owned(), definition, handler: run(handler) }
     }
 
-    /// A tool as a JSON object describes it, with every member that it has; the handler reads
-    /// [`crate::Cx::arguments`].
+    /// Makes a tool of its definition in JSON, with every member that it has. The handler reads
+    /// [`crate::Context::arguments`].
     ///
     /// # Errors
     /// When it is no object, or has no name.
-    pub fn from_json<T, H: Handler<T, ToolResult>>(definition: &Value, handler: H) -> Result<Tool, String> {
-        let object =
-            Raw::of(definition).object().map_err(|_| "a tool's definition is an object".to_owned())?;
-        let name = object.string("name").ok_or("a tool's definition has a \"name\", which is a string")?;
+    pub fn from_json<T, H: Handler<T, ToolResult>>(
+        definition: &Value,
+        handler: H,
+    ) -> Result<Tool, BuildError> {
+        let wrong = |why| BuildError::definition("tool", "", why);
+        let object = Raw::of(definition).object().map_err(|_| wrong("the definition must be an object"))?;
+        let name =
+            object.string("name").ok_or_else(|| wrong("\"name\" is required, and must be a string"))?;
         Ok(Tool { name: name.to_string(), definition: object, handler: run(handler) })
     }
 
-    /// The same, said to change nothing.
+    /// Says that the tool changes nothing (`readOnlyHint`).
     #[must_use]
     pub fn read_only(self) -> Tool {
         self.hint("readOnlyHint", true)
     }
 
-    /// The same, said to destroy something, or only to add.
+    /// Says whether the tool may destroy something, or only adds (`destructiveHint`).
     #[must_use]
     pub fn destructive(self, destructive: bool) -> Tool {
         self.hint("destructiveHint", destructive)
     }
 
-    /// The same, said to do no more when it is called again with the same arguments.
+    /// Says that a second call with the same arguments does nothing more (`idempotentHint`).
     #[must_use]
     pub fn idempotent(self) -> Tool {
         self.hint("idempotentHint", true)
     }
 
-    /// The same, said to reach things that are not the server's own, or not to.
+    /// Says whether the tool reaches things that are not the server's own, such as the web (`openWorldHint`).
     #[must_use]
     pub fn open_world(self, open: bool) -> Tool {
         self.hint("openWorldHint", open)
@@ -84,29 +91,31 @@ impl Tool {
         self
     }
 
-    /// The same with a title for people.
+    /// Sets a title for people.
     #[must_use]
     pub fn title(self, title: &str) -> Tool {
-        self.with("title", &Value::from(title))
+        self.with("title", title)
     }
 
-    /// The same with an input schema written by hand; the handler reads [`crate::Cx::arguments`].
+    /// Sets an input schema that is written by hand; the handler reads [`crate::Context::arguments`].
     #[must_use]
-    pub fn input(self, schema: &Value) -> Tool {
+    pub fn input_schema(self, schema: impl Serialize) -> Tool {
         self.with("inputSchema", schema)
     }
 
-    /// The same with an output schema written by hand.
+    /// Sets an output schema that is written by hand.
     #[must_use]
-    pub fn output(self, schema: &Value) -> Tool {
+    pub fn output_schema(self, schema: impl Serialize) -> Tool {
         self.with("outputSchema", schema)
     }
 
-    /// The same, with a parameter that HTTP mirrors in the header `Mcp-Param-{header}`. A parameter within others is
-    /// named by its path: `order.region`. In a type the attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a
-    /// field says the same.
+    /// Sets that HTTP clients repeat a parameter in the header `Mcp-Param-{header}`. A parameter within another one is
+    /// named by its path: `order.region`. The attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a type's field
+    /// does the same.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters>
     #[must_use]
-    pub fn mirrored(mut self, parameter: &str, header: &str) -> Tool {
+    pub fn header_param(mut self, parameter: &str, header: &str) -> Tool {
         let mut schema: Value =
             self.definition.get("inputSchema").and_then(|s| s.read().ok()).unwrap_or_default();
         let place = parameter.split('.').fold(&mut schema, |within, name| &mut within["properties"][name]);
@@ -115,16 +124,16 @@ impl Tool {
         self
     }
 
-    /// The same with any member of the definition: `annotations`, `icons`, `_meta`.
+    /// Sets a member of the definition, such as `annotations`, `icons`, `_meta`.
     #[must_use]
-    pub fn with(mut self, member: &'static str, value: &Value) -> Tool {
-        self.definition.set(member, Raw::of(value));
+    pub fn with(mut self, member: &'static str, value: impl Serialize) -> Tool {
+        self.definition.set(member, Raw::of(&value));
         self
     }
 
     /// Checks the definition.
-    pub(crate) fn ready(self) -> Result<Ready, String> {
-        let named = |why: String| format!("tool {:?}: {why}", self.name);
+    pub(crate) fn ready(self) -> Result<Ready, BuildError> {
+        let named = |why: String| BuildError::definition("tool", &self.name, why);
         let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
         if self.name.is_empty() || self.name.len() > 128 || !self.name.bytes().all(legal) {
             return Err(named("a name is 1 to 128 characters out of A-Z a-z 0-9 _ - .".into()));

@@ -1,8 +1,9 @@
 //! Error codes.
 
 use crate::revision::{Revision, Revisions};
+use crate::table::table;
 
-/// A JSON-RPC error code that the protocol gives a meaning to.
+/// An error code that JSON-RPC or the protocol defines.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,52 +21,62 @@ pub enum Code {
     UnsupportedProtocolVersion,
 }
 
-/// Every code with its number and lifetime.
-const ROWS: &[(Code, i64, Revisions)] = &[
-    (Code::ParseError, -32700, Revisions::ALL),
-    (Code::InvalidRequest, -32600, Revisions::ALL),
-    (Code::MethodNotFound, -32601, Revisions::ALL),
-    (Code::InvalidParams, -32602, Revisions::ALL),
-    (Code::InternalError, -32603, Revisions::ALL),
-    (Code::ResourceNotFound, -32002, Revisions::LEGACY),
-    (Code::UrlElicitationRequired, -32042, Revisions::only(Revision::V2025_11_25)),
-    (Code::HeaderMismatch, -32020, Revisions::MODERN),
-    (Code::MissingRequiredClientCapability, -32021, Revisions::MODERN),
-    (Code::UnsupportedProtocolVersion, -32022, Revisions::MODERN),
-];
+/// The number of a code, and the revisions that define it.
+struct CodeRow {
+    code: Code,
+    number: i64,
+    exists: Revisions,
+}
 
-/// The codes that are the specification's alone since 2026-07-28: a number in it that no row gives to the
-/// peer's revision is never sent.
+/// Returns a row. The macro `table!` fills in which code it belongs to.
+const fn code(number: i64, exists: Revisions) -> CodeRow {
+    CodeRow { code: Code::InternalError, number, exists }
+}
+
+table! {
+    ROWS, row(code: Code) -> CodeRow {
+        ParseError: code(-32700, Revisions::ALL),
+        InvalidRequest: code(-32600, Revisions::ALL),
+        MethodNotFound: code(-32601, Revisions::ALL),
+        InvalidParams: code(-32602, Revisions::ALL),
+        InternalError: code(-32603, Revisions::ALL),
+        ResourceNotFound: code(-32002, Revisions::LEGACY),
+        UrlElicitationRequired: code(-32042, Revisions::only(Revision::V2025_11_25)),
+        HeaderMismatch: code(-32020, Revisions::MODERN),
+        MissingRequiredClientCapability: code(-32021, Revisions::MODERN),
+        UnsupportedProtocolVersion: code(-32022, Revisions::MODERN),
+    }
+}
+
+/// The numbers that the specification reserves since 2026-07-28. A peer is sent one of them only where its revision
+/// defines it.
 const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
 
 impl Code {
-    /// Every code.
+    /// Iterates over every code.
     pub fn all() -> impl Iterator<Item = Code> {
-        ROWS.iter().map(|row| row.0)
+        ROWS.iter().map(|row| row.code)
     }
 
-    fn row(self) -> &'static (Code, i64, Revisions) {
-        let found = ROWS.iter().find(|row| row.0 == self);
-        found.unwrap_or(&ROWS[4])
-    }
-
-    /// The number on the wire.
+    /// Returns the number that messages carry.
     pub fn number(self) -> i64 {
-        self.row().1
+        row(self).number
     }
 
-    /// The revisions that define it.
+    /// Returns the revisions that define the code.
     pub fn exists(self) -> Revisions {
-        self.row().2
+        row(self).exists
     }
 
-    /// Finds a code by its number.
+    /// Finds the code of this number.
     pub fn parse(number: i64) -> Option<Code> {
-        ROWS.iter().find(|row| row.1 == number).map(|row| row.0)
+        ROWS.iter().find(|row| row.number == number).map(|row| row.code)
     }
 
-    /// Whether a peer of this revision may be sent this number at all: defined codes only where they are
-    /// defined, and no other number of the reserved range.
+    /// Returns whether a peer of this revision may be sent this number.
+    ///
+    /// A number that some revision defines is sent only in revisions that define it; other reserved numbers are never
+    /// sent. Servers may use all other numbers as they like.
     pub fn may_send(number: i64, revision: Revision) -> bool {
         match Code::parse(number) {
             Some(code) => code.exists().contains(revision),

@@ -1,6 +1,7 @@
-//! What the objects on the wire are made of, and since when: a row for each field of each type.
+//! The fields of every object type: one row for each field, with the revisions that have it.
 
 use crate::meta;
+use crate::question::Question;
 use crate::revision::{Revision, Revisions};
 use crate::shape::Is::{
     AnySchema, Flag, Form as Asked, Free, Id, Key, Number, Said, Schema, Share, Text, Texts, Uri, Whole,
@@ -17,12 +18,12 @@ const R0618: Revisions = Revisions::since(Revision::V2025_06_18);
 const R1125: Revisions = Revisions::since(Revision::V2025_11_25);
 const ONLY_0618: Revisions = Revisions::only(Revision::V2025_06_18);
 const ONLY_1125: Revisions = Revisions::only(Revision::V2025_11_25);
-/// Elicitation while it was a request of its own.
+/// The revisions in which elicitation is a request of the server.
 const ELICITATION_LEGACY: Revisions = R0618.and(LEGACY);
 
-/// Who says something.
+/// The roles in a conversation.
 const ROLES: &[&str] = &["user", "assistant"];
-/// How much a log message matters.
+/// The levels of log messages, the least severe first.
 const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 const META: Field = opt(meta::META, R0618).of(Free);
@@ -60,7 +61,7 @@ const fn annotations(exists: Revisions) -> Field {
     opt("annotations", exists).opens(Object(&ANNOTATIONS))
 }
 
-/// The shapes of `_meta`, with whose it is.
+/// The shapes of `_meta`, each with the messages that carry it.
 pub static METAS: &[(&str, &Shape)] = &[
     ("requests", &REQUEST_META),
     ("results", &RESULT_META),
@@ -70,7 +71,7 @@ pub static METAS: &[(&str, &Shape)] = &[
     ("answers to questions", &ANSWER_META),
 ];
 
-/// The tables of kinds of content, with where such content stands.
+/// The tables of kinds of content, each with the messages that hold such content.
 pub static KINDS: &[(&str, &[Kind])] =
     &[("tools and prompts", CONTENT), ("sampling messages", SAMPLING_CONTENT)];
 
@@ -89,7 +90,7 @@ pub static REQUEST_META: Shape = Shape {
     ],
 };
 
-/// A key that is reserved for other places: here no revision has it.
+/// Returns a key that is reserved for the `_meta` of other messages: no revision has it in this one.
 const fn elsewhere(key: &'static str) -> Field {
     opt(key, Revisions::NONE)
 }
@@ -101,7 +102,7 @@ const NO_LEVEL: Field = elsewhere(meta::LOG_LEVEL);
 const NO_SERVER: Field = elsewhere(meta::SERVER_INFO);
 const NO_LISTEN: Field = elsewhere(meta::SUBSCRIPTION_ID);
 
-/// These fields, and the keys that only a client's request has.
+/// Adds the keys that only the `_meta` of a client's request may have.
 macro_rules! unlike_requests {
     ($($own:expr),*) => { &[$($own,)* NO_VERSION, NO_CLIENT, NO_CAPABILITIES, NO_LEVEL] };
 }
@@ -120,7 +121,7 @@ pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
 pub static NOTIFICATION_META: Shape =
     Shape { name: "NotificationMetaObject", fields: unlike_requests![LISTEN, RELATED_TASK, NO_SERVER] };
 
-/// `_meta` of a server's question: what identifies the peers of a modern request has no place here.
+/// `_meta` of a server's question. It has none of the keys that a modern request carries.
 pub static QUESTION_META: Shape = Shape {
     name: "MetaObject",
     fields: unlike_requests![QUESTION_TOKEN, RELATED_TASK, NO_SERVER, NO_LISTEN],
@@ -137,7 +138,7 @@ pub static RELATED_TASK_METADATA: Shape =
 // Requests of a client.
 
 const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).opens(Object(&REQUEST_META));
-/// InputResponses of a client to a request's questions; of what shape each is, its question says.
+/// A client's answers to the questions that a server asked. The question says which shape its answer has.
 const INPUT_RESPONSES: Field = opt("inputResponses", MODERN).of(Free);
 const REQUEST_STATE: Field = opt("requestState", MODERN).of(Text);
 
@@ -152,7 +153,7 @@ pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape {
     ],
 };
 
-/// Params of requests that have none of their own.
+/// Params of a request that has no params but `_meta`.
 pub static REQUEST_PARAMS: Shape = Shape { name: "RequestParams", fields: &[REQUEST_META_FIELD] };
 
 /// Params of requests for a list.
@@ -218,13 +219,13 @@ pub static REFERENCE: Shape = Shape {
     ],
 };
 
-/// The argument that is completed, as far as it was typed.
+/// The argument that is completed, and what the user has typed of it.
 pub static COMPLETED_ARGUMENT: Shape = Shape {
     name: "CompleteRequestParams.argument",
     fields: &[req("name", ALL).of(Key), req("value", ALL).of(Text)],
 };
 
-/// What is known of other arguments.
+/// The arguments that already have values.
 pub static COMPLETION_CONTEXT: Shape =
     Shape { name: "CompleteRequestParams.context", fields: &[opt("arguments", R0618).of(Free)] };
 
@@ -364,16 +365,16 @@ pub static COMPLETE_RESULT: Shape = Shape {
     fields: &[req("completion", ALL).opens(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
 };
 
-/// A result that says nothing but that it was done.
+/// A result without content: the server did what it was asked to do.
 pub static EMPTY_RESULT: Shape = Shape { name: "EmptyResult", fields: &[RESULT_TYPE, result_meta(ALL)] };
 
-/// Result of `subscriptions/listen`, when it ends.
+/// Result of `subscriptions/listen`. The server sends it when the subscription ends.
 pub static SUBSCRIPTIONS_LISTEN_RESULT: Shape = Shape {
     name: "SubscriptionsListenResult",
     fields: &[RESULT_TYPE, req(meta::META, MODERN).opens(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
 };
 
-/// Result of a request that cannot go on without the client's input.
+/// Result of a request that the server can complete only with the client's input.
 pub static INPUT_REQUIRED_RESULT: Shape = Shape {
     name: "InputRequiredResult",
     fields: &[
@@ -415,14 +416,14 @@ pub static RESOURCE_UPDATED: Shape = Shape {
     fields: &[req("uri", ALL).of(Uri), notification_meta(ALL)],
 };
 
-/// Params of the `list_changed` notifications, and of any other that has none of its own.
+/// Params of the `list_changed` notifications, and of every other notification without params of its own.
 pub static LIST_CHANGED: Shape = Shape { name: "NotificationParams", fields: &[notification_meta(ALL)] };
 
 /// Params of `notifications/cancelled`.
 pub static CANCELLED: Shape = Shape {
     name: "CancelledNotificationParams",
     fields: &[
-        // A task is cancelled by `tasks/cancel`, so the revision of the tasks made the id optional.
+        // In the revision that has tasks, `tasks/cancel` cancels a task, and the id is optional.
         req("requestId", ALL).of(Id).required(Revisions::until(Revision::V2025_06_18).or(MODERN)),
         opt("reason", ALL).of(Text),
         notification_meta(ALL),
@@ -443,10 +444,10 @@ pub static ELICITATION_COMPLETE: Shape = Shape {
 
 // Questions of a server, and a client's answers.
 
-/// What may be asked within a result.
-const ASKED: &[&str] = &["elicitation/create", "roots/list", "sampling/createMessage"];
+/// The questions that a result may hold.
+const ASKED: &[&str] = &[Question::Elicit.wire(), Question::Sample.wire(), Question::ListRoots.wire()];
 
-/// A question within an [`INPUT_REQUIRED_RESULT`]; its `method` says of what shape its `params` are.
+/// A question within an [`INPUT_REQUIRED_RESULT`]. Its `method` says which shape its `params` have.
 pub static INPUT_REQUEST: Shape = Shape {
     name: "InputRequest",
     fields: &[req("method", MODERN).of(Word(ASKED)), opt("params", MODERN).of(Free)],
@@ -483,16 +484,17 @@ pub static CREATE_MESSAGE_RESULT: Shape = Shape {
     ],
 };
 
-/// Params of `elicitation/create`, by form and by URL.
+/// Params of `elicitation/create`, for a form or for a URL.
 pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
     name: "ElicitRequestParams",
     fields: &[
         opt("mode", R1125).of(Word(&["form", "url"])),
         req("message", R0618).of(Text),
-        // Of the form alone, which was the only mode at first.
+        // Only a form has it. In the first revision with elicitation every question is a form.
         req("requestedSchema", R0618).of(Asked).required(ONLY_0618),
         opt("url", R1125).of(Uri),
-        // Of a URL, where it is required. Later a URL has no other name, and must be a new one each time.
+        // Only a URL has it, and it is required there. Newer revisions have no such id: the URL itself is new each
+        // time, so it can stand in.
         opt("elicitationId", ONLY_1125).of(Text).stand_in("url"),
         TASK,
         question_meta(ELICITATION_LEGACY),
@@ -517,11 +519,11 @@ pub static LIST_ROOTS_REQUEST_PARAMS: Shape =
 pub static LIST_ROOTS_RESULT: Shape =
     Shape { name: "ListRootsResult", fields: &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)] };
 
-/// A directory or file that the client lets the server know of.
+/// A directory or file that the client offers to the server.
 pub static ROOT: Shape =
     Shape { name: "Root", fields: &[req("uri", ALL).of(Uri), opt("name", ALL).of(Key), META] };
 
-/// The wish that a request is run as a task.
+/// Asks the receiver to run a request as a task.
 pub static TASK_METADATA: Shape = Shape { name: "TaskMetadata", fields: &[opt("ttl", ONLY_1125).of(Whole)] };
 
 /// A message of a conversation with a model.
@@ -534,7 +536,7 @@ pub static SAMPLING_MESSAGE: Shape = Shape {
     ],
 };
 
-/// What a server wishes of the model.
+/// Which properties of a model matter to the server.
 pub static MODEL_PREFERENCES: Shape = Shape {
     name: "ModelPreferences",
     fields: &[
@@ -545,7 +547,7 @@ pub static MODEL_PREFERENCES: Shape = Shape {
     ],
 };
 
-/// A hint at a model.
+/// A hint at which model to choose.
 pub static MODEL_HINT: Shape = Shape { name: "ModelHint", fields: &[opt("name", ALL).of(Key)] };
 
 /// Whether the model may or must use tools.
@@ -639,7 +641,7 @@ pub static CLIENT_CAPABILITIES_SAMPLING: Shape = Shape {
     fields: &[opt("context", R1125).of(Free), opt("tools", R1125).of(Free)],
 };
 
-/// Which modes of elicitation a client has.
+/// Which modes of elicitation a client supports.
 pub static CLIENT_CAPABILITIES_ELICITATION: Shape = Shape {
     name: "ClientCapabilities.elicitation",
     fields: &[opt("form", R1125).of(Free), opt("url", R1125).of(Free)],
@@ -655,7 +657,7 @@ pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape {
     ],
 };
 
-/// Which questions a client can answer by a task.
+/// Which questions a client can run as tasks.
 pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
     name: "ClientCapabilities.tasks.requests",
     fields: &[
@@ -664,13 +666,13 @@ pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
     ],
 };
 
-/// Which questions of sampling a client can answer by a task.
+/// Which questions of sampling a client can run as tasks.
 pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape = Shape {
     name: "ClientCapabilities.tasks.requests.sampling",
     fields: &[opt("createMessage", ONLY_1125).of(Free)],
 };
 
-/// Which questions of elicitation a client can answer by a task.
+/// Which questions of elicitation a client can run as tasks.
 pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape = Shape {
     name: "ClientCapabilities.tasks.requests.elicitation",
     fields: &[opt("create", ONLY_1125).of(Free)],
@@ -769,7 +771,7 @@ pub static RESOURCE: Shape = Shape {
     ],
 };
 
-/// A family of resources.
+/// A template for the URIs of resources.
 pub static RESOURCE_TEMPLATE: Shape = Shape {
     name: "ResourceTemplate",
     fields: &[
@@ -784,7 +786,7 @@ pub static RESOURCE_TEMPLATE: Shape = Shape {
     ],
 };
 
-/// What a resource holds: text or, in base64, bytes.
+/// The content of a resource: text, or bytes in base64.
 pub static RESOURCE_CONTENTS: Shape = Shape {
     name: "ResourceContents",
     fields: &[
@@ -796,7 +798,8 @@ pub static RESOURCE_CONTENTS: Shape = Shape {
     ],
 };
 
-/// The members of which an object of this shape has exactly one; where it has several, the first counts.
+/// Returns the members of which an object of this shape has exactly one. Where a server sends several, the first of
+/// this list counts.
 pub fn one_of(shape: &Shape) -> &'static [&'static str] {
     if std::ptr::eq(shape, &RESOURCE_CONTENTS) { &["text", "blob"] } else { &[] }
 }
@@ -807,7 +810,7 @@ pub static COMPLETION: Shape = Shape {
     fields: &[req("values", ALL).of(Texts(100)), opt("total", ALL).of(Whole), opt("hasMore", ALL).of(Flag)],
 };
 
-/// For whom something is meant, and how much it matters.
+/// For whom a piece of content is meant, and how important it is.
 pub static ANNOTATIONS: Shape = Shape {
     name: "Annotations",
     fields: &[
@@ -830,7 +833,7 @@ pub static ICON: Shape = Shape {
 
 // Blocks of content.
 
-/// What the result of a tool and the message of a prompt consist of.
+/// The kinds of content in results of tools and in messages of prompts.
 pub static CONTENT: &[Kind] = &[
     Kind { tag: "text", exists: ALL, shape: &TEXT_CONTENT },
     Kind { tag: "image", exists: ALL, shape: &IMAGE_CONTENT },
@@ -839,7 +842,7 @@ pub static CONTENT: &[Kind] = &[
     Kind { tag: "resource", exists: ALL, shape: &EMBEDDED_RESOURCE },
 ];
 
-/// What the messages of sampling consist of.
+/// The kinds of content in messages of sampling.
 pub static SAMPLING_CONTENT: &[Kind] = &[
     Kind { tag: "text", exists: ALL, shape: &TEXT_CONTENT },
     Kind { tag: "image", exists: ALL, shape: &IMAGE_CONTENT },
@@ -864,7 +867,7 @@ pub static AUDIO_CONTENT: Shape = Shape {
     fields: &[req("data", R0326).of(Text), req("mimeType", R0326).of(Text), annotations(R0326), META],
 };
 
-/// A resource that can be read, though it need not be listed.
+/// A link to a resource that the client can read. `resources/list` need not list it.
 pub static RESOURCE_LINK: Shape = Shape {
     name: "ResourceLink",
     fields: &[
@@ -880,13 +883,13 @@ pub static RESOURCE_LINK: Shape = Shape {
     ],
 };
 
-/// A resource with what it holds.
+/// A resource together with its content.
 pub static EMBEDDED_RESOURCE: Shape = Shape {
     name: "EmbeddedResource",
     fields: &[req("resource", ALL).opens(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
 };
 
-/// A model's wish to use a tool.
+/// A request of a model to use a tool.
 pub static TOOL_USE_CONTENT: Shape = Shape {
     name: "ToolUseContent",
     fields: &[
@@ -897,7 +900,7 @@ pub static TOOL_USE_CONTENT: Shape = Shape {
     ],
 };
 
-/// What a tool gave to a model.
+/// The result of a tool, for the model that asked for it.
 pub static TOOL_RESULT_CONTENT: Shape = Shape {
     name: "ToolResultContent",
     fields: &[

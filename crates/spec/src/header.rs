@@ -2,23 +2,23 @@
 
 use crate::revision::{Revision, Revisions};
 
-/// The revision of a request.
+/// Names the revision that a request is written in.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// The session, visible ASCII.
+/// Names the session that a request belongs to; its value is visible ASCII.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// The body's method, mirrored.
+/// Repeats the method that the body names.
 pub const METHOD: &str = "mcp-method";
-/// The body's name or URI, mirrored.
+/// Repeats the name or the URI that the body's params hold.
 pub const NAME: &str = "mcp-name";
-/// What precedes the name of a mirrored tool parameter.
+/// Begins the name of each header that repeats an argument of a tool.
 pub const PARAM_PREFIX: &str = "mcp-param-";
-/// The last event that a reconnecting client saw.
+/// Names the last event that a client received before it connected again.
 pub const LAST_EVENT_ID: &str = "last-event-id";
 
-/// The argument's schema keyword that asks for it to be mirrored.
+/// The keyword in an argument's schema that asks clients to repeat the argument in a header.
 pub const PARAM_KEYWORD: &str = "x-mcp-header";
 
-/// Every header with its lifetime.
+/// Every header, with the revisions that have it.
 pub const ROWS: &[(&str, Revisions)] = &[
     (PROTOCOL_VERSION, Revisions::since(Revision::V2025_06_18)),
     (SESSION_ID, Revisions::LEGACY.and(Revisions::since(Revision::V2025_03_26))),

@@ -1,26 +1,27 @@
 //! Keys of `_meta` that the protocol reserves
 //! (<https://modelcontextprotocol.io/specification/2026-07-28/basic/index#meta>).
 
-/// The member that holds them.
+/// The name of the member that holds these keys.
 pub const META: &str = "_meta";
-/// Opts a request into progress.
+/// Asks for progress notifications; each of them repeats the value.
 pub const PROGRESS_TOKEN: &str = "progressToken";
-/// The revision of a request; what makes it modern.
+/// Names the revision of a request. A request that has this key is a modern one.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Who asks; optional and not verified.
+/// Names the program that asks. It is optional, and nobody verifies it.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What the client can do for this request.
+/// Declares what the client can do while it waits for this request.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The least severe log message that the client wants for this request.
+/// Names the least severe level of the log messages that the client wants for this request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Who answers.
+/// Names the program that answers.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// The listen that a notification belongs to.
+/// Names the `subscriptions/listen` request that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// The task that a message belongs to.
+/// Names the task that a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// The keys that belong to one hop: an edge reads them and takes them out, and writes its own.
+/// The keys that concern two neighbours only. Whoever receives a message removes them, and writes its own where it
+/// sends the message on.
 pub const OF_ONE_HOP: &[&str] = &[
     PROGRESS_TOKEN,
     PROTOCOL_VERSION,

@@ -1,10 +1,12 @@
-//! Methods, questions and notifications.
+//! The tables of methods and of notifications.
 
 use crate::fields;
+use crate::question::Question;
 use crate::revision::{Revision, Revisions};
 use crate::shape::Shape;
+use crate::table::table;
 
-/// Who sends it.
+/// Which peer sends a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Direction {
@@ -14,7 +16,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Whom it goes to, in words.
+    /// Returns a few words on which peer receives the message.
     pub const fn words(self) -> &'static str {
         match self {
             Direction::ToServer => "to the server",
@@ -24,7 +26,7 @@ impl Direction {
     }
 }
 
-/// What defines it.
+/// Which specification defines a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
     /// The core specification.
@@ -33,7 +35,7 @@ pub enum Home {
     Extension(&'static str),
 }
 
-/// A server capability that something needs.
+/// A server capability that a method or a notification needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Capability {
@@ -62,7 +64,7 @@ impl Capability {
         Capability::Logging,
     ];
 
-    /// The name in `ServerCapabilities`, and the flag in it where this is a flag.
+    /// Returns the member of `ServerCapabilities`, and the flag in that member where the capability is a flag.
     pub const fn path(self) -> (&'static str, Option<&'static str>) {
         match self {
             Capability::Tools => ("tools", None),
@@ -97,32 +99,32 @@ pub enum Method {
     CompletionComplete,
     LoggingSetLevel,
     SubscriptionsListen,
-    /// One of an extension that is not part of these tables, by its name on the wire.
+    /// A method of an extension that these tables do not list, by the name that messages carry.
     Extension(&'static str),
 }
 
-/// What holds of a method.
+/// What the tables say about a method.
 #[derive(Debug)]
 pub struct MethodRow {
     /// The method.
     pub method: Method,
-    /// Its name on the wire.
+    /// The name that messages carry.
     pub wire: &'static str,
-    /// Where it exists, and what defines it there.
+    /// The revisions that have the method, and the specification that defines it there.
     pub lifetimes: &'static [(Revisions, Home)],
-    /// The server capability that it needs.
+    /// The capability that a server has to declare to offer the method.
     pub needs: Option<Capability>,
-    /// The parameter that HTTP mirrors in `Mcp-Name`.
+    /// The parameter that HTTP requests repeat in the header `Mcp-Name`.
     pub named_by: Option<&'static str>,
-    /// The array that its result lists, where it lists.
+    /// The member of the result that holds a page of a list, where the method returns one.
     pub lists: Option<&'static str>,
-    /// Its complete results carry cache hints.
+    /// Complete results carry cache hints.
     pub cacheable: bool,
-    /// It may be answered by *input required*.
+    /// A server may answer with *input required*.
     pub asks: bool,
-    /// The shape of its params.
+    /// The shape of the params.
     pub params: &'static Shape,
-    /// The shape of its result.
+    /// The shape of the result.
     pub result: &'static Shape,
 }
 
@@ -130,6 +132,7 @@ const ALL: &[(Revisions, Home)] = &[(Revisions::ALL, Home::Core)];
 const LEGACY: &[(Revisions, Home)] = &[(Revisions::LEGACY, Home::Core)];
 const MODERN: &[(Revisions, Home)] = &[(Revisions::MODERN, Home::Core)];
 
+/// What most methods have in common. The macro `table!` fills in which method a row belongs to.
 const PLAIN: MethodRow = MethodRow {
     method: Method::Ping,
     wire: "ping",
@@ -143,155 +146,140 @@ const PLAIN: MethodRow = MethodRow {
     result: &fields::EMPTY_RESULT,
 };
 
-const METHODS: &[MethodRow] = &[
-    MethodRow {
-        method: Method::Initialize,
-        wire: "initialize",
-        params: &fields::INITIALIZE_REQUEST_PARAMS,
-        lifetimes: LEGACY,
-        result: &fields::INITIALIZE_RESULT,
-        ..PLAIN
-    },
-    MethodRow { lifetimes: LEGACY, ..PLAIN },
-    MethodRow {
-        method: Method::Discover,
-        wire: "server/discover",
-        lifetimes: MODERN,
-        cacheable: true,
-        result: &fields::DISCOVER_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ToolsList,
-        wire: "tools/list",
-        params: &fields::PAGINATED_REQUEST_PARAMS,
-        needs: Some(Capability::Tools),
-        lists: Some("tools"),
-        cacheable: true,
-        result: &fields::LIST_TOOLS_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ToolsCall,
-        wire: "tools/call",
-        params: &fields::CALL_TOOL_REQUEST_PARAMS,
-        needs: Some(Capability::Tools),
-        named_by: Some("name"),
-        asks: true,
-        result: &fields::CALL_TOOL_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::PromptsList,
-        wire: "prompts/list",
-        params: &fields::PAGINATED_REQUEST_PARAMS,
-        needs: Some(Capability::Prompts),
-        lists: Some("prompts"),
-        cacheable: true,
-        result: &fields::LIST_PROMPTS_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::PromptsGet,
-        wire: "prompts/get",
-        params: &fields::GET_PROMPT_REQUEST_PARAMS,
-        needs: Some(Capability::Prompts),
-        named_by: Some("name"),
-        asks: true,
-        result: &fields::GET_PROMPT_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ResourcesList,
-        wire: "resources/list",
-        params: &fields::PAGINATED_REQUEST_PARAMS,
-        needs: Some(Capability::Resources),
-        lists: Some("resources"),
-        cacheable: true,
-        result: &fields::LIST_RESOURCES_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ResourcesTemplatesList,
-        wire: "resources/templates/list",
-        params: &fields::PAGINATED_REQUEST_PARAMS,
-        needs: Some(Capability::Resources),
-        lists: Some("resourceTemplates"),
-        cacheable: true,
-        result: &fields::LIST_RESOURCE_TEMPLATES_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ResourcesRead,
-        wire: "resources/read",
-        params: &fields::READ_RESOURCE_REQUEST_PARAMS,
-        needs: Some(Capability::Resources),
-        named_by: Some("uri"),
-        cacheable: true,
-        asks: true,
-        result: &fields::READ_RESOURCE_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ResourcesSubscribe,
-        wire: "resources/subscribe",
-        params: &fields::SUBSCRIBE_REQUEST_PARAMS,
-        lifetimes: LEGACY,
-        needs: Some(Capability::ResourcesSubscribe),
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::ResourcesUnsubscribe,
-        wire: "resources/unsubscribe",
-        params: &fields::SUBSCRIBE_REQUEST_PARAMS,
-        lifetimes: LEGACY,
-        needs: Some(Capability::ResourcesSubscribe),
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::CompletionComplete,
-        wire: "completion/complete",
-        params: &fields::COMPLETE_REQUEST_PARAMS,
-        needs: Some(Capability::Completions),
-        result: &fields::COMPLETE_RESULT,
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::LoggingSetLevel,
-        wire: "logging/setLevel",
-        params: &fields::SET_LEVEL_REQUEST_PARAMS,
-        lifetimes: LEGACY,
-        needs: Some(Capability::Logging),
-        ..PLAIN
-    },
-    MethodRow {
-        method: Method::SubscriptionsListen,
-        wire: "subscriptions/listen",
-        params: &fields::SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS,
-        lifetimes: MODERN,
-        result: &fields::SUBSCRIPTIONS_LISTEN_RESULT,
-        ..PLAIN
-    },
-];
+table! {
+    METHODS, row(method: Method) -> MethodRow {
+        Initialize: MethodRow {
+            wire: "initialize",
+            params: &fields::INITIALIZE_REQUEST_PARAMS,
+            lifetimes: LEGACY,
+            result: &fields::INITIALIZE_RESULT,
+            ..PLAIN
+        },
+        Ping: MethodRow { lifetimes: LEGACY, ..PLAIN },
+        Discover: MethodRow {
+            wire: "server/discover",
+            lifetimes: MODERN,
+            cacheable: true,
+            result: &fields::DISCOVER_RESULT,
+            ..PLAIN
+        },
+        ToolsList: MethodRow {
+            wire: "tools/list",
+            params: &fields::PAGINATED_REQUEST_PARAMS,
+            needs: Some(Capability::Tools),
+            lists: Some("tools"),
+            cacheable: true,
+            result: &fields::LIST_TOOLS_RESULT,
+            ..PLAIN
+        },
+        ToolsCall: MethodRow {
+            wire: "tools/call",
+            params: &fields::CALL_TOOL_REQUEST_PARAMS,
+            needs: Some(Capability::Tools),
+            named_by: Some("name"),
+            asks: true,
+            result: &fields::CALL_TOOL_RESULT,
+            ..PLAIN
+        },
+        PromptsList: MethodRow {
+            wire: "prompts/list",
+            params: &fields::PAGINATED_REQUEST_PARAMS,
+            needs: Some(Capability::Prompts),
+            lists: Some("prompts"),
+            cacheable: true,
+            result: &fields::LIST_PROMPTS_RESULT,
+            ..PLAIN
+        },
+        PromptsGet: MethodRow {
+            wire: "prompts/get",
+            params: &fields::GET_PROMPT_REQUEST_PARAMS,
+            needs: Some(Capability::Prompts),
+            named_by: Some("name"),
+            asks: true,
+            result: &fields::GET_PROMPT_RESULT,
+            ..PLAIN
+        },
+        ResourcesList: MethodRow {
+            wire: "resources/list",
+            params: &fields::PAGINATED_REQUEST_PARAMS,
+            needs: Some(Capability::Resources),
+            lists: Some("resources"),
+            cacheable: true,
+            result: &fields::LIST_RESOURCES_RESULT,
+            ..PLAIN
+        },
+        ResourcesTemplatesList: MethodRow {
+            wire: "resources/templates/list",
+            params: &fields::PAGINATED_REQUEST_PARAMS,
+            needs: Some(Capability::Resources),
+            lists: Some("resourceTemplates"),
+            cacheable: true,
+            result: &fields::LIST_RESOURCE_TEMPLATES_RESULT,
+            ..PLAIN
+        },
+        ResourcesRead: MethodRow {
+            wire: "resources/read",
+            params: &fields::READ_RESOURCE_REQUEST_PARAMS,
+            needs: Some(Capability::Resources),
+            named_by: Some("uri"),
+            cacheable: true,
+            asks: true,
+            result: &fields::READ_RESOURCE_RESULT,
+            ..PLAIN
+        },
+        ResourcesSubscribe: MethodRow {
+            wire: "resources/subscribe",
+            params: &fields::SUBSCRIBE_REQUEST_PARAMS,
+            lifetimes: LEGACY,
+            needs: Some(Capability::ResourcesSubscribe),
+            ..PLAIN
+        },
+        ResourcesUnsubscribe: MethodRow {
+            wire: "resources/unsubscribe",
+            params: &fields::SUBSCRIBE_REQUEST_PARAMS,
+            lifetimes: LEGACY,
+            needs: Some(Capability::ResourcesSubscribe),
+            ..PLAIN
+        },
+        CompletionComplete: MethodRow {
+            wire: "completion/complete",
+            params: &fields::COMPLETE_REQUEST_PARAMS,
+            needs: Some(Capability::Completions),
+            result: &fields::COMPLETE_RESULT,
+            ..PLAIN
+        },
+        LoggingSetLevel: MethodRow {
+            wire: "logging/setLevel",
+            params: &fields::SET_LEVEL_REQUEST_PARAMS,
+            lifetimes: LEGACY,
+            needs: Some(Capability::Logging),
+            ..PLAIN
+        },
+        SubscriptionsListen: MethodRow {
+            wire: "subscriptions/listen",
+            params: &fields::SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS,
+            lifetimes: MODERN,
+            result: &fields::SUBSCRIPTIONS_LISTEN_RESULT,
+            ..PLAIN
+        },
+    } else Method::Extension(_) => &EXTENSION
+}
 
-/// What holds of any method of an extension that is not part of these tables.
-const EXTENSION: MethodRow = MethodRow { lifetimes: &[], ..PLAIN };
+/// The row of every method that these tables do not list.
+static EXTENSION: MethodRow = MethodRow { lifetimes: &[], ..PLAIN };
 
 impl Method {
-    /// Every row.
+    /// Returns every row of the table.
     pub fn rows() -> &'static [MethodRow] {
         METHODS
     }
 
-    /// This method's row.
+    /// Returns the row of this method.
     pub fn row(self) -> &'static MethodRow {
-        if let Method::Extension(_) = self {
-            return &EXTENSION;
-        }
-        METHODS.iter().find(|row| row.method == self).unwrap_or(&PLAIN)
+        row(self)
     }
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub fn wire(self) -> &'static str {
         match self {
             Method::Extension(wire) => wire,
@@ -299,62 +287,24 @@ impl Method {
         }
     }
 
-    /// Finds a method by its name on the wire, whatever revision it is of.
+    /// Iterates over the methods that return the lists of what a server offers.
+    pub fn lists() -> impl Iterator<Item = Method> {
+        METHODS.iter().filter(|row| row.lists.is_some()).map(|row| row.method)
+    }
+
+    /// Finds the method of this name, whichever revisions have it.
     pub fn parse(wire: &str) -> Option<Method> {
         METHODS.iter().find(|row| row.wire == wire).map(|row| row.method)
     }
 
-    /// Whether the core of this revision has it.
+    /// Returns whether the core specification of this revision has the method.
     pub fn exists(self, revision: Revision) -> bool {
         self.row().lifetimes.iter().any(|(set, home)| *home == Home::Core && set.contains(revision))
     }
 }
 
-/// What a server asks of a client: a request of its own in legacy revisions, an input request in modern ones.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum Question {
-    Elicit,
-    Sample,
-    ListRoots,
-}
-
 impl Question {
-    /// Every question.
-    pub const ALL: [Question; 3] = [Question::Elicit, Question::Sample, Question::ListRoots];
-
-    /// The name on the wire.
-    pub const fn wire(self) -> &'static str {
-        match self {
-            Question::Elicit => "elicitation/create",
-            Question::Sample => "sampling/createMessage",
-            Question::ListRoots => "roots/list",
-        }
-    }
-
-    /// Finds a question by its name on the wire.
-    pub fn parse(wire: &str) -> Option<Question> {
-        Question::ALL.into_iter().find(|q| q.wire() == wire)
-    }
-
-    /// The client capability that it needs.
-    pub const fn needs(self) -> &'static str {
-        match self {
-            Question::Elicit => "elicitation",
-            Question::Sample => "sampling",
-            Question::ListRoots => "roots",
-        }
-    }
-
-    /// Where it exists.
-    pub const fn exists(self) -> Revisions {
-        match self {
-            Question::Elicit => Revisions::since(Revision::V2025_06_18),
-            Question::Sample | Question::ListRoots => Revisions::ALL,
-        }
-    }
-
-    /// The shape of its params.
+    /// Returns the shape of its params.
     pub fn params(self) -> &'static Shape {
         match self {
             Question::Elicit => &fields::ELICIT_REQUEST_PARAMS,
@@ -363,7 +313,7 @@ impl Question {
         }
     }
 
-    /// The shape of its answer.
+    /// Returns the shape of its answer.
     pub fn answer(self) -> &'static Shape {
         match self {
             Question::Elicit => &fields::ELICIT_RESULT,
@@ -390,142 +340,118 @@ pub enum Notice {
     ElicitationComplete,
 }
 
-/// What holds of a notification.
+/// What the tables say about a notification.
 #[derive(Debug)]
 pub struct NoticeRow {
     /// The notification.
     pub notice: Notice,
-    /// Its name on the wire.
+    /// The name that messages carry.
     pub wire: &'static str,
-    /// Where it exists.
+    /// The revisions that have the notification.
     pub exists: Revisions,
-    /// Who sends it.
+    /// Which peer sends it.
     pub direction: Direction,
-    /// The server capability without which it is not sent.
+    /// The capability that a server has to declare to send it.
     pub needs: Option<Capability>,
     /// The shape of its params.
     pub params: &'static Shape,
 }
 
-const fn notice(
-    notice: Notice,
-    wire: &'static str,
-    exists: Revisions,
-    direction: Direction,
-    needs: Option<Capability>,
-    params: &'static Shape,
-) -> NoticeRow {
-    NoticeRow { notice, wire, exists, direction, needs, params }
+/// What most notifications have in common. The macro `table!` fills in which notification a row belongs to.
+const COMMON: NoticeRow = NoticeRow {
+    notice: Notice::ToolsListChanged,
+    wire: "",
+    exists: Revisions::ALL,
+    direction: Direction::ToClient,
+    needs: None,
+    params: &fields::LIST_CHANGED,
+};
+
+table! {
+    NOTICES, notice_row(notice: Notice) -> NoticeRow {
+        Initialized: NoticeRow {
+            wire: "notifications/initialized",
+            exists: Revisions::LEGACY,
+            direction: Direction::ToServer,
+            ..COMMON
+        },
+        Cancelled: NoticeRow {
+            wire: "notifications/cancelled",
+            direction: Direction::Both,
+            params: &fields::CANCELLED,
+            ..COMMON
+        },
+        Progress: NoticeRow {
+            wire: "notifications/progress",
+            direction: Direction::Both,
+            params: &fields::PROGRESS,
+            ..COMMON
+        },
+        Message: NoticeRow {
+            wire: "notifications/message",
+            needs: Some(Capability::Logging),
+            params: &fields::LOGGING_MESSAGE,
+            ..COMMON
+        },
+        ToolsListChanged: NoticeRow {
+            wire: "notifications/tools/list_changed",
+            needs: Some(Capability::ToolsListChanged),
+            ..COMMON
+        },
+        PromptsListChanged: NoticeRow {
+            wire: "notifications/prompts/list_changed",
+            needs: Some(Capability::PromptsListChanged),
+            ..COMMON
+        },
+        ResourcesListChanged: NoticeRow {
+            wire: "notifications/resources/list_changed",
+            needs: Some(Capability::ResourcesListChanged),
+            ..COMMON
+        },
+        ResourcesUpdated: NoticeRow {
+            wire: "notifications/resources/updated",
+            needs: Some(Capability::ResourcesSubscribe),
+            params: &fields::RESOURCE_UPDATED,
+            ..COMMON
+        },
+        RootsListChanged: NoticeRow {
+            wire: "notifications/roots/list_changed",
+            exists: Revisions::LEGACY,
+            direction: Direction::ToServer,
+            ..COMMON
+        },
+        SubscriptionsAcknowledged: NoticeRow {
+            wire: "notifications/subscriptions/acknowledged",
+            exists: Revisions::MODERN,
+            params: &fields::SUBSCRIPTIONS_ACKNOWLEDGED,
+            ..COMMON
+        },
+        ElicitationComplete: NoticeRow {
+            wire: "notifications/elicitation/complete",
+            exists: Revisions::only(Revision::V2025_11_25),
+            params: &fields::ELICITATION_COMPLETE,
+            ..COMMON
+        },
+    }
 }
 
-const NOTICES: &[NoticeRow] = &[
-    notice(
-        Notice::Initialized,
-        "notifications/initialized",
-        Revisions::LEGACY,
-        Direction::ToServer,
-        None,
-        &fields::LIST_CHANGED,
-    ),
-    notice(
-        Notice::Cancelled,
-        "notifications/cancelled",
-        Revisions::ALL,
-        Direction::Both,
-        None,
-        &fields::CANCELLED,
-    ),
-    notice(
-        Notice::Progress,
-        "notifications/progress",
-        Revisions::ALL,
-        Direction::Both,
-        None,
-        &fields::PROGRESS,
-    ),
-    notice(
-        Notice::Message,
-        "notifications/message",
-        Revisions::ALL,
-        Direction::ToClient,
-        Some(Capability::Logging),
-        &fields::LOGGING_MESSAGE,
-    ),
-    notice(
-        Notice::ToolsListChanged,
-        "notifications/tools/list_changed",
-        Revisions::ALL,
-        Direction::ToClient,
-        Some(Capability::ToolsListChanged),
-        &fields::LIST_CHANGED,
-    ),
-    notice(
-        Notice::PromptsListChanged,
-        "notifications/prompts/list_changed",
-        Revisions::ALL,
-        Direction::ToClient,
-        Some(Capability::PromptsListChanged),
-        &fields::LIST_CHANGED,
-    ),
-    notice(
-        Notice::ResourcesListChanged,
-        "notifications/resources/list_changed",
-        Revisions::ALL,
-        Direction::ToClient,
-        Some(Capability::ResourcesListChanged),
-        &fields::LIST_CHANGED,
-    ),
-    notice(
-        Notice::ResourcesUpdated,
-        "notifications/resources/updated",
-        Revisions::ALL,
-        Direction::ToClient,
-        Some(Capability::ResourcesSubscribe),
-        &fields::RESOURCE_UPDATED,
-    ),
-    notice(
-        Notice::RootsListChanged,
-        "notifications/roots/list_changed",
-        Revisions::LEGACY,
-        Direction::ToServer,
-        None,
-        &fields::LIST_CHANGED,
-    ),
-    notice(
-        Notice::SubscriptionsAcknowledged,
-        "notifications/subscriptions/acknowledged",
-        Revisions::MODERN,
-        Direction::ToClient,
-        None,
-        &fields::SUBSCRIPTIONS_ACKNOWLEDGED,
-    ),
-    notice(
-        Notice::ElicitationComplete,
-        "notifications/elicitation/complete",
-        Revisions::only(Revision::V2025_11_25),
-        Direction::ToClient,
-        None,
-        &fields::ELICITATION_COMPLETE,
-    ),
-];
-
 impl Notice {
-    /// Every row.
+    /// Returns every row of the table.
     pub fn rows() -> &'static [NoticeRow] {
         NOTICES
     }
 
-    /// This notification's row.
+    /// Returns the row of this notification.
     pub fn row(self) -> &'static NoticeRow {
-        NOTICES.iter().find(|row| row.notice == self).unwrap_or(&NOTICES[0])
+        notice_row(self)
     }
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub fn wire(self) -> &'static str {
         self.row().wire
     }
 
-    /// Finds a notification by its name on the wire.
+    /// Finds the notification of this name.
     pub fn parse(wire: &str) -> Option<Notice> {
         NOTICES.iter().find(|row| row.wire == wire).map(|row| row.notice)
     }

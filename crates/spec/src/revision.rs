@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A revision of the Model Context Protocol, named by its date.
+/// A revision of the Model Context Protocol. Its name is a date.
 ///
-/// The order of revisions is private to this crate: code asks [`crate::Rules`] how a revision behaves and
-/// [`Revisions`] whether something exists in it, and never compares dates.
+/// The order of revisions is private to this crate. Other code asks [`crate::Rules`] how a revision behaves and
+/// [`Revisions`] whether it has something; it never compares dates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Revision {
@@ -16,19 +16,19 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// The two sides of the line: how a conversation is opened.
+/// How a client and a server open a conversation.
 ///
-/// Terms of <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#terminology>.
+/// These are terms of the specification: <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#terminology>.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Era {
-    /// Opens with an `initialize` handshake and keeps a session.
+    /// The client opens a session with an `initialize` handshake.
     Legacy,
-    /// Every request is complete in itself.
+    /// There is no handshake: every request is complete in itself.
     Modern,
 }
 
 impl Revision {
-    /// Every revision, the newest first: the order in which they are offered to a peer.
+    /// Every revision, the newest first. A server offers its revisions to a client in this order.
     pub const ALL: [Revision; 5] = [
         Revision::V2026_07_28,
         Revision::V2025_11_25,
@@ -41,10 +41,12 @@ impl Revision {
     pub const LATEST_LEGACY: Revision = Revision::V2025_11_25;
     /// The newest revision without a handshake.
     pub const LATEST_MODERN: Revision = Revision::V2026_07_28;
-    /// What a legacy HTTP request without a session and without a version header is taken for.
+    /// The revision of a legacy HTTP request that has no session and no version header.
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#protocol-version-header>
     pub const UNNAMED: Revision = Revision::V2025_03_26;
 
-    /// The name as it stands on the wire.
+    /// Returns the name that messages carry.
     pub const fn as_str(self) -> &'static str {
         match self {
             Revision::V2024_11_05 => "2024-11-05",
@@ -55,12 +57,12 @@ impl Revision {
         }
     }
 
-    /// Finds a revision by its name on the wire; `None` for one that this build does not know.
+    /// Finds the revision of this name. Returns `None` for a name that this crate does not know.
     pub fn parse(name: &str) -> Option<Revision> {
         Revision::ALL.into_iter().find(|r| r.as_str() == name)
     }
 
-    /// The side of the line that this revision is on.
+    /// Returns the era of this revision.
     pub const fn era(self) -> Era {
         if Revisions::MODERN.contains(self) { Era::Modern } else { Era::Legacy }
     }
@@ -76,61 +78,61 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A set of revisions: the lifetime of whatever a row describes.
+/// A set of revisions: those that have what a row describes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revisions(u8);
 
 impl Revisions {
-    /// No revision.
+    /// The set of no revision.
     pub const NONE: Revisions = Revisions(0);
-    /// All revisions.
+    /// The set of all revisions.
     pub const ALL: Revisions = Revisions(0b1_1111);
-    /// Those that open with a handshake.
+    /// The revisions that open with a handshake.
     pub const LEGACY: Revisions = Revisions(0b0_1111);
-    /// Those whose requests stand alone.
+    /// The revisions in which every request is complete in itself.
     pub const MODERN: Revisions = Revisions(0b1_0000);
 
-    /// This revision and every later one.
+    /// Returns the set of this revision and every later one.
     pub const fn since(first: Revision) -> Revisions {
         Revisions(Self::ALL.0 & !(first.bit() - 1))
     }
 
-    /// Every revision up to and including this one.
+    /// Returns the set of this revision and every earlier one.
     pub const fn until(last: Revision) -> Revisions {
         Revisions((last.bit() << 1) - 1)
     }
 
-    /// This revision alone.
+    /// Returns the set of this one revision.
     pub const fn only(revision: Revision) -> Revisions {
         Revisions(revision.bit())
     }
 
-    /// What is in both sets.
+    /// Returns the revisions that are in both sets.
     pub const fn and(self, other: Revisions) -> Revisions {
         Revisions(self.0 & other.0)
     }
 
-    /// What is in either set.
+    /// Returns the revisions that are in one of the sets, or in both.
     pub const fn or(self, other: Revisions) -> Revisions {
         Revisions(self.0 | other.0)
     }
 
-    /// Whether the revision is in the set.
+    /// Returns whether the revision is in the set.
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & revision.bit() != 0
     }
 
-    /// The revisions in the set, newest first.
+    /// Iterates over the revisions in the set, the newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().filter(move |r| self.contains(*r))
     }
 
-    /// The newest revision of the set that is on the given side of the line.
+    /// Returns the newest revision of an era in the set.
     pub fn newest(self, era: Era) -> Option<Revision> {
         self.iter().find(|r| r.era() == era)
     }
 
-    /// Whether any revision of the set is on the given side of the line.
+    /// Returns whether the set has a revision of an era.
     pub fn serves(self, era: Era) -> bool {
         self.newest(era).is_some()
     }

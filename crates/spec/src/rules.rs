@@ -1,48 +1,47 @@
-//! Columns: how a revision behaves, as named values.
+//! The columns: named values that say how a revision behaves.
 
+use crate::method::Method;
 use crate::revision::{Era, Revision};
 
-/// How one revision behaves where revisions differ. Code reads these and never compares dates.
+/// How one revision behaves where revisions differ.
+///
+/// Code reads these values; it never compares dates.
 #[derive(Debug)]
 pub struct Rules {
-    /// The revision that the column is of.
+    /// The revision that behaves like this.
     pub revision: Revision,
-    /// Several messages may come in one array.
+    /// A peer may send several messages in one array.
     pub batches: bool,
-    /// The form of a tool's complaint about its arguments.
+    /// How a tool refuses its arguments.
     pub invalid_input: InvalidInput,
-    /// The code for a resource that does not exist.
+    /// The error code for a resource that does not exist.
     pub resource_not_found: crate::Code,
-    /// An error to what could not be parsed carries `"id": null`; elsewhere it carries no id.
+    /// The error that answers an unreadable message carries `"id": null`; elsewhere it carries no `id`.
     pub null_id_when_unreadable: bool,
-    /// Whether the version header is expected on HTTP requests.
+    /// Whether HTTP requests carry the version header.
     pub version_header: VersionHeader,
-    /// Whether a client that vanishes has cancelled what it asked for.
+    /// What becomes of a call when the connection of its client ends.
     pub disconnect: Disconnect,
-    /// Results carry `resultType`, cache hints where cacheable, and the server's identity in `_meta`.
+    /// Results carry `resultType` and, in `_meta`, the server's identity; cacheable results carry cache hints too.
     pub self_describing_results: bool,
-    /// Errors carry the HTTP status that the specification assigns; elsewhere an answered request is 200.
+    /// An error has the HTTP status that the specification assigns; elsewhere every answer has the status 200.
     pub status_of_errors: bool,
-    /// The server may send requests of its own.
-    pub server_requests: bool,
-    /// How long a log level holds.
-    pub log_scope: LogScope,
-    /// An event stream opens with an empty event that has an id, and its connection may be closed before its end.
+    /// An event stream begins with an empty event that has an id, and the server may close the connection early.
     pub priming_event: bool,
-    /// `elicitation.url` exists beside forms.
+    /// A server can ask the user to open a URL; elsewhere it can only ask for a form to be filled in.
     pub url_elicitation: bool,
-    /// Forms have choices with titles, and choices of several values.
+    /// A form can offer choices that have titles, and choices of several values.
     pub rich_choices: bool,
-    /// A sampling message may hold several blocks, and tools.
+    /// A sampling message may hold several blocks of content, and a sampling request may offer tools.
     pub sampling_tools: bool,
 }
 
-/// The form of a tool's complaint about its arguments.
+/// How a tool refuses its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InvalidInput {
-    /// A JSON-RPC error, -32602.
+    /// With the JSON-RPC error -32602.
     Protocol,
-    /// A result with `isError`, which a model can read and mend.
+    /// With a result that has `isError`: a model can read it and correct the arguments.
     Result,
 }
 
@@ -55,14 +54,14 @@ impl InvalidInput {
     }
 }
 
-/// Whether the version header is expected on HTTP requests.
+/// Whether HTTP requests carry the version header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionHeader {
-    /// It does not exist.
+    /// The revision has no such header.
     Absent,
-    /// It is checked when it is there.
+    /// A request may lack it; where a request has it, the server checks it.
     Optional,
-    /// A request without it is refused.
+    /// The server refuses a request without it.
     Required,
 }
 
@@ -76,12 +75,12 @@ impl VersionHeader {
     }
 }
 
-/// Whether a client that vanishes has cancelled what it asked for.
+/// What becomes of a call when the connection of its client ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disconnect {
-    /// It goes on, and cancelling takes a notification.
+    /// The call goes on; only a notification cancels it.
     Continues,
-    /// It is cancelled.
+    /// The call is cancelled.
     Cancels,
 }
 
@@ -94,41 +93,23 @@ impl Disconnect {
     }
 }
 
-/// How long a log level holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LogScope {
-    /// For the session, from the request that set it.
-    Session,
-    /// For the request that carries it.
-    Request,
-}
-
-impl LogScope {
-    const fn word(self) -> &'static str {
-        match self {
-            LogScope::Session => "session",
-            LogScope::Request => "request",
-        }
-    }
-}
-
-/// A column of [`Rules`] as it can be shown.
+/// One of the [`Rules`], for a program that shows them.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name.
+    /// The name of the rule.
     pub name: &'static str,
-    /// What it tells.
+    /// A few words on what the rule says.
     pub about: &'static str,
-    /// Its value in one revision.
+    /// Its value in the revision.
     pub value: Setting,
 }
 
 /// The value of a [`Column`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting {
-    /// Whether it is so.
+    /// Whether the rule holds.
     Flag(bool),
-    /// One of a few ways.
+    /// One of a few named ways to behave.
     Word(&'static str),
     /// An error code.
     Code(crate::Code),
@@ -144,8 +125,6 @@ const V2024_11_05: Rules = Rules {
     disconnect: Disconnect::Continues,
     self_describing_results: false,
     status_of_errors: false,
-    server_requests: true,
-    log_scope: LogScope::Session,
     priming_event: false,
     url_elicitation: false,
     rich_choices: false,
@@ -179,14 +158,12 @@ const V2026_07_28: Rules = Rules {
     disconnect: Disconnect::Cancels,
     self_describing_results: true,
     status_of_errors: true,
-    server_requests: false,
-    log_scope: LogScope::Request,
     priming_event: false,
     ..V2025_11_25
 };
 
 impl Revision {
-    /// How this revision behaves.
+    /// Returns how this revision behaves.
     pub const fn rules(self) -> &'static Rules {
         match self {
             Revision::V2024_11_05 => &V2024_11_05,
@@ -199,14 +176,14 @@ impl Revision {
 }
 
 impl Rules {
-    /// The side of the line that this revision is on.
+    /// Returns the era of the revision.
     pub const fn era(&self) -> Era {
         self.revision.era()
     }
 
-    /// Every column with its value here, for whoever shows them.
+    /// Returns every rule with its value, for a program that shows them.
     pub fn columns(&self) -> Vec<Column> {
-        // Taken apart, so that a column that is added and not listed does not compile.
+        // This pattern names every field, so that a new rule does not compile until it is listed below.
         let Rules {
             revision: _,
             batches,
@@ -217,18 +194,18 @@ impl Rules {
             disconnect,
             self_describing_results,
             status_of_errors,
-            server_requests,
-            log_scope,
             priming_event,
             url_elicitation,
             sampling_tools,
             rich_choices,
         } = *self;
         use Setting::{Flag, Word};
+        // A level that is set by a request of its own holds for the session.
+        let log_scope = if Method::LoggingSetLevel.exists(self.revision) { "session" } else { "request" };
         let row = |name, about, value| Column { name, about, value };
         vec![
             row("batches", "several messages may come in one array", Flag(batches)),
-            row("invalid_input", "how a tool complains about its arguments", Word(invalid_input.word())),
+            row("invalid_input", "how a tool refuses its arguments", Word(invalid_input.word())),
             row(
                 "resource_not_found",
                 "the code for a resource that does not exist",
@@ -236,11 +213,15 @@ impl Rules {
             ),
             row(
                 "null_id_when_unreadable",
-                "an error to what could not be parsed has an id of null; elsewhere it has no id",
+                "the error to an unreadable message has an id of null; elsewhere it has no id",
                 Flag(null_id_when_unreadable),
             ),
             row("version_header", "the version header of HTTP requests", Word(version_header.word())),
-            row("disconnect", "what becomes of a call whose client vanishes", Word(disconnect.word())),
+            row(
+                "disconnect",
+                "what becomes of a call when the connection of its client ends",
+                Word(disconnect.word()),
+            ),
             row(
                 "self_describing_results",
                 "results carry their type, cache hints and the server's identity",
@@ -248,21 +229,25 @@ impl Rules {
             ),
             row(
                 "status_of_errors",
-                "an error has an HTTP status of its own; elsewhere an answered request is 200",
+                "an error has an HTTP status of its own; elsewhere every answer has the status 200",
                 Flag(status_of_errors),
             ),
-            row("server_requests", "the server may send requests", Flag(server_requests)),
-            row("log_scope", "how long a log level holds", Word(log_scope.word())),
-            row("priming_event", "an event stream opens with an empty event with an id", Flag(priming_event)),
-            row("url_elicitation", "users can be asked to open a URL", Flag(url_elicitation)),
+            row("server_requests", "the server may send requests", Flag(self.era() == Era::Legacy)),
+            row("log_scope", "how long a log level holds", Word(log_scope)),
+            row(
+                "priming_event",
+                "an event stream begins with an empty event that has an id",
+                Flag(priming_event),
+            ),
+            row("url_elicitation", "a server can ask the user to open a URL", Flag(url_elicitation)),
             row(
                 "sampling_tools",
-                "a sampling message may hold several blocks, and tools",
+                "a sampling message may hold several blocks of content; a request may offer tools",
                 Flag(sampling_tools),
             ),
             row(
                 "rich_choices",
-                "the choices of a form may have titles, and several may be chosen",
+                "a form can offer choices that have titles, and choices of several values",
                 Flag(rich_choices),
             ),
         ]

@@ -1,14 +1,18 @@
-//! How rows of fields are written down: a shape is an object type of the schema, a field one name in it.
+//! How the rows of fields are written: a shape is an object type of the schema, and a field is one name in it.
 
 use crate::revision::{Revision, Revisions};
 
-/// An object type of the schema, with its fields over all revisions.
+/// How many levels of shapes are searched to find out whether a shape concerns a revision. Shapes may hold each other
+/// in a circle, so the search needs an end; four levels lead from a result over an entry to the entry's content.
+const DEPTH: u8 = 4;
+
+/// An object type of the schema, with the fields that it has in any revision.
 ///
-/// A field that no row names is unknown and passes unchanged
+/// A field that no row names is unknown. It is passed on unchanged
 /// (<https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>).
 #[derive(Debug)]
 pub struct Shape {
-    /// The type's name in the newest schema that has it.
+    /// The name of the type in the newest schema that has it.
     pub name: &'static str,
     /// Its fields.
     pub fields: &'static [Field],
@@ -17,40 +21,41 @@ pub struct Shape {
 /// One field of a [`Shape`].
 #[derive(Debug)]
 pub struct Field {
-    /// The name on the wire.
+    /// The name that messages carry.
     pub name: &'static str,
-    /// Where it exists.
+    /// The revisions that have the field.
     pub exists: Revisions,
-    /// Where a message without it is invalid.
+    /// The revisions in which an object without the field is invalid.
     pub required: Revisions,
-    /// What lies below it, where rows say something about that.
+    /// What its value holds, where rows describe that.
     pub opens: Opens,
-    /// What its value has to be, where it opens nothing.
+    /// What its value has to be, where rows do not describe what the value holds.
     pub is: Is,
-    /// Whoever answers writes it, whatever a service says.
+    /// The server that answers writes the field itself; it ignores what a service wrote there.
     pub stamped: bool,
-    /// Where its value has to be of a narrower form than elsewhere, and of which.
+    /// The revisions that allow fewer values than others do, and which values they allow.
     pub narrow: Option<(Revisions, Form)>,
-    /// The list of content beside it that says it in words, where a peer cannot be shown it and is told nothing else.
+    /// The field of the same object that holds content. Where a peer cannot be shown this field and that content is
+    /// empty, the content shows the value as text.
     pub said_in: Option<&'static str>,
-    /// The field beside it whose value serves, where the peer's revision wants this one and the sender's has none.
+    /// The field of the same object whose value is used where this field is missing.
     pub stand_in: Option<&'static str>,
 }
 
-/// What a value has to be, in every revision that has it. `null` is only [`Is::Anything`].
+/// What a value has to be in every revision that has its field. Only [`Is::Anything`] may be `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Is {
     /// Anything.
     Anything,
-    /// A text.
+    /// A string.
     Text,
-    /// A text that says all that there is: any other value says the same as its JSON.
+    /// A string that is shown to people or models. Any other value is shown as its JSON.
     Said,
-    /// A text by which others ask for it: a value of another type cannot be asked for.
+    /// A string that peers use as a name in later requests. A value of another type cannot be corrected.
     Key,
-    /// An absolute URI, by which others ask for it.
+    /// An absolute URI that peers use in later requests.
     Uri,
-    /// One of these texts.
+    /// One of these strings.
     Word(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
@@ -60,43 +65,43 @@ pub enum Is {
     Share,
     /// A whole number.
     Whole,
-    /// A text or a whole number.
+    /// A string or a whole number.
     Id,
-    /// An object whose members are free.
+    /// An object that may have any members.
     Free,
-    /// An array of texts, at most so many.
+    /// An array of at most this many strings.
     Texts(usize),
-    /// An array of some of these texts.
+    /// An array of some of these strings.
     Words(&'static [&'static str]),
-    /// A JSON Schema of objects.
+    /// A JSON Schema whose type is `object`.
     Schema,
     /// A JSON Schema.
     AnySchema,
-    /// A JSON Schema of objects that have listed properties.
+    /// A JSON Schema whose type is `object` and which lists its properties.
     Form,
 }
 
-/// A form that some revisions ask of a value where others take any.
+/// What some revisions require of a value for which other revisions allow anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// An object.
     Object,
-    /// A JSON Schema of objects.
+    /// A JSON Schema whose type is `object`.
     ObjectSchema,
 }
 
-/// What lies below a field.
+/// What the value of a field holds, as far as rows describe it.
 #[derive(Clone, Copy, Debug)]
 pub enum Opens {
-    /// Nothing that rows speak of: the value passes as it is.
+    /// Rows do not describe the value; it is passed on as it is.
     Nothing,
     /// One object.
     Object(&'static Shape),
     /// An array of objects.
     List(&'static Shape),
-    /// An object whose every value is of this shape.
+    /// An object whose members all hold objects of this shape.
     Map(&'static Shape),
-    /// One block of content, told apart by its `type`.
+    /// One block of content. Its `type` says of which kind it is.
     Content(&'static [Kind]),
     /// An array of blocks of content.
     Contents(&'static [Kind]),
@@ -105,7 +110,7 @@ pub enum Opens {
 }
 
 impl Opens {
-    /// The shapes of what lies there.
+    /// Iterates over the shapes of the objects in the value.
     pub fn shapes(self) -> impl Iterator<Item = &'static Shape> {
         let (one, kinds): (_, &'static [Kind]) = match self {
             Opens::Nothing => (None, &[]),
@@ -119,29 +124,29 @@ impl Opens {
 /// A kind of content block.
 #[derive(Debug)]
 pub struct Kind {
-    /// The value of `type`.
+    /// The value of `type` that marks the kind.
     pub tag: &'static str,
-    /// Where it exists.
+    /// The revisions that have the kind.
     pub exists: Revisions,
-    /// Its other fields.
+    /// The fields beside `type`.
     pub shape: &'static Shape,
 }
 
 impl Shape {
-    /// The row of a field, if there is one.
+    /// Returns the row of a field; `None` where no row names it.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|f| f.name == name)
     }
 
-    /// The shapes right below its fields.
+    /// Iterates over the shapes of the objects that its fields hold.
     pub fn below(&self) -> impl Iterator<Item = &'static Shape> {
         self.fields.iter().flat_map(|field| field.opens.shapes())
     }
 
-    /// Whether a value of this shape can need a change for a peer of this revision; where not, it is passed
-    /// on unread.
+    /// Returns whether an object of this shape may have to be changed for a peer of this revision. Any other object
+    /// is passed on without being read.
     pub fn concerns(&self, revision: Revision) -> bool {
-        self.concerns_within(revision, 4)
+        self.concerns_within(revision, DEPTH)
     }
 
     fn concerns_within(&self, revision: Revision, depth: u8) -> bool {
@@ -161,14 +166,14 @@ impl Shape {
                         s.concerns_within(revision, depth - 1)
                     }
                     Opens::Content(k) | Opens::Contents(k) => kinds(k),
-                    // Whether one block or several may stand here differs by revision.
+                    // Some revisions allow several blocks here, others only one.
                     Opens::ContentOrList(_) => true,
                 }
         })
     }
 }
 
-/// An optional field that opens nothing.
+/// Returns an optional field whose value rows do not describe.
 pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
     Field {
         name,
@@ -183,54 +188,54 @@ pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
     }
 }
 
-/// A field that is required wherever it exists.
+/// Returns a field that is required in every revision that has it.
 pub(crate) const fn req(name: &'static str, exists: Revisions) -> Field {
     opt(name, exists).required(exists)
 }
 
 impl Field {
-    /// The same field with what its value has to be.
+    /// Sets what the value has to be.
     pub(crate) const fn of(mut self, is: Is) -> Field {
         self.is = is;
         self
     }
 
-    /// The same field, written by whoever answers.
+    /// Sets that the server that answers writes the field itself.
     pub(crate) const fn stamped(mut self) -> Field {
         self.stamped = true;
         self
     }
 
-    /// Whether an object without it means nothing, in whichever revision it was written.
+    /// Returns whether every revision that has the field requires it, so that an object without it has no meaning.
     pub fn is_needed(&self) -> bool {
         !self.stamped && self.required == self.exists && self.exists != Revisions::NONE
     }
 
-    /// The same field with something below it.
+    /// Sets what the value holds.
     pub(crate) const fn opens(mut self, opens: Opens) -> Field {
         self.opens = opens;
         self
     }
 
-    /// The same field, required in these revisions only.
+    /// Sets the revisions that require the field.
     pub(crate) const fn required(mut self, required: Revisions) -> Field {
         self.required = required;
         self
     }
 
-    /// The same field with a narrower form in these revisions.
+    /// Sets what these revisions require of the value.
     pub(crate) const fn narrow(mut self, revisions: Revisions, form: Form) -> Field {
         self.narrow = Some((revisions, form));
         self
     }
 
-    /// The same field, said in this list of content where it cannot be shown.
+    /// Sets the field whose content shows the value as text where a peer cannot be shown this field.
     pub(crate) const fn said_in(mut self, content: &'static str) -> Field {
         self.said_in = Some(content);
         self
     }
 
-    /// The same field with another one that serves for it.
+    /// Sets the field whose value is used where this one is missing.
     pub(crate) const fn stand_in(mut self, other: &'static str) -> Field {
         self.stand_in = Some(other);
         self

@@ -1,11 +1,14 @@
-//! All shapes that the tables lead to.
+//! The list of all shapes.
 
 use crate::fields;
-use crate::method::{Method, Notice, Question};
+use crate::method::{Method, Notice};
+use crate::question::Question;
 use crate::shape::Shape;
 
-/// Every shape, each once and before those that it leads to. The first ones are those that the rows of methods,
-/// questions and notifications name.
+/// Returns every shape that the tables reach, each once.
+///
+/// The shapes that rows of methods, questions and notifications name come first. A shape comes before the shapes of
+/// its fields.
 pub fn shapes() -> Vec<&'static Shape> {
     let results = Method::rows().iter().map(|row| row.result);
     let notices = Notice::rows().iter().map(|row| row.params);

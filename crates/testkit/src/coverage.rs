@@ -1,10 +1,10 @@
-//! What a test was seen to cover: the revision that a client spoke, over which transport, and whether a gateway stood
-//! between. `conformance` makes the matrix of it.
+//! Notes on what a test covered: the revision that its client spoke, the transport, and whether a gateway was between
+//! client and server. The program `conformance` makes the matrix of these notes.
 //!
-//! A test is known by its thread, which libtest names after it; with a single test thread it does not, and nothing is
-//! noted. Notes go to `target/conformance`, a file for each process; whoever reads them has to know that the tests
+//! A test is known by the name that [`macro@crate::test`] gives it. Notes go to `target/conformance`, a file for each process; whoever reads them has to know that the tests
 //! passed.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use tokio::process::Command;
 
 use crate::arrival::{Arrival, Exchange, LEGACY, MODERN, Wire};
 
-/// What makes a request modern.
+/// The key of `_meta` that every modern request has.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The request that a notification of a listen belongs to.
+/// The key of `_meta` that names the `subscriptions/listen` request of a notification.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What stands between a test and the server that it is about.
+/// What is between the client of a test and the server that it tests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Between {
     /// Nothing.
@@ -29,7 +29,7 @@ pub enum Between {
     Gateway,
 }
 
-/// One note: a test, and what it was seen to cover, or says that it does.
+/// One note: a test, and what it covered.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Note {
     /// The folder of the test's crate.
@@ -40,14 +40,14 @@ pub struct Note {
     pub revision: String,
     /// The transport: `stdio`, `http` or `sse`.
     pub wire: String,
-    /// What stood between.
+    /// What was between client and server.
     pub between: Between,
-    /// No client showed it; the test says so.
+    /// The test says so by [`covers`]; no client showed it.
     pub said: bool,
 }
 
 impl Note {
-    /// The note as a line.
+    /// Writes the note as a line.
     pub fn line(&self) -> String {
         let between = if self.between == Between::Gateway { "gateway" } else { "nothing" };
         let how = if self.said { "said" } else { "seen" };
@@ -77,30 +77,66 @@ impl Note {
     }
 }
 
-/// Says what a test covers where no [`crate::Client`] can show it: bytes that the test writes itself, or what comes
-/// before any revision holds. A matrix marks it as said.
+/// Notes what a test covers where no [`crate::Client`] can show it.
+///
+/// Tests use it that write bytes themselves, or that test what happens before a revision is agreed on. The matrix marks
+/// such a note as said.
 pub fn covers(revisions: &[&'static str], wire: Wire, between: Between) {
     for revision in revisions {
         note(revision, wire, between, true);
     }
 }
 
-/// Where notes are kept, as seen from a program so many folders below it.
+/// Returns the folder of the notes, for a program that is `depth` folders below its parent.
 pub(crate) fn folder(depth: usize) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     program.ancestors().nth(depth).map(|target| target.join("conformance"))
 }
 
+thread_local! {
+    /// The name of the test that runs on this thread.
+    static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// Runs a test on a runtime of one thread, and lets the notes that are made meanwhile carry its name.
+///
+/// [`macro@crate::test`] calls it. Whatever the test spawns runs on this thread too.
+///
+/// # Panics
+/// Where the runtime cannot be built, or the test fails.
+pub fn run<T>(test: &'static str, body: impl Future<Output = T>) -> T {
+    /// Forgets the name, also where the test panics: the next test may run on the same thread.
+    struct Named;
+    impl Drop for Named {
+        fn drop(&mut self) {
+            TEST.set(None);
+        }
+    }
+    TEST.set(Some(test));
+    let _named = Named;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime is built").block_on(Box::pin(body))
+}
+
+/// The name of the test that runs on this thread. Of a test that [`run`] does not run, libtest knows the name: it
+/// gives it to the test's thread, unless there is one thread for all tests.
+fn test_name() -> Option<String> {
+    TEST.get().map(str::to_owned).or_else(|| {
+        let thread = std::thread::current();
+        let path = thread.name().filter(|name| *name != "main")?;
+        path.rsplit("::").next().map(str::to_owned)
+    })
+}
+
 fn note(revision: &str, wire: Wire, between: Between, said: bool) {
     static NOTED: LazyLock<Mutex<BTreeSet<Note>>> = LazyLock::new(Mutex::default);
-    let thread = std::thread::current();
-    let Some(path) = thread.name().filter(|name| *name != "main") else { return };
+    let Some(test) = test_name() else { return };
     // Cargo sets it for the tests that it runs.
     let Some(package) = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from) else { return };
     let Some(package) = package.file_name().and_then(|name| name.to_str()) else { return };
     let note = Note {
         package: package.to_owned(),
-        test: path.rsplit("::").next().unwrap_or(path).to_owned(),
+        test,
         revision: revision.to_owned(),
         wire: format!("{wire:?}").to_lowercase(),
         between,
@@ -121,7 +157,7 @@ fn append(note: &Note) -> std::io::Result<()> {
     file.write_all(format!("{}\n", note.line()).as_bytes())
 }
 
-/// What stands between the tests and whatever a command serves.
+/// Returns what is between the tests and the server that a command starts.
 pub(crate) fn between(command: &Command) -> Between {
     let command = command.as_std();
     let is_ours = Path::new(command.get_program()).file_stem().is_some_and(|name| name == "dateline");
@@ -129,7 +165,7 @@ pub(crate) fn between(command: &Command) -> Between {
     if is_ours && serves { Between::Gateway } else { Between::Nothing }
 }
 
-/// What was started at each port.
+/// What each port belongs to.
 static PORTS: LazyLock<Mutex<HashMap<String, Between>>> = LazyLock::new(Mutex::default);
 
 fn port(url: &str) -> String {
@@ -137,7 +173,7 @@ fn port(url: &str) -> String {
     authority.rsplit(':').next().unwrap_or_default().to_owned()
 }
 
-/// What is served at a port, as long as this lives: another program may get the port afterwards.
+/// Keeps the entry of a port until it is dropped: another program may get the port afterwards.
 pub(crate) struct Place(String);
 
 impl Drop for Place {
@@ -146,19 +182,19 @@ impl Drop for Place {
     }
 }
 
-/// Remembers what is served at a URL.
+/// Remembers what serves a URL.
 pub(crate) fn serves(url: &str, between: Between) -> Place {
     PORTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port(url), between);
     Place(port(url))
 }
 
-/// What stands between a test and what is served at a URL.
+/// Returns what is between a test and the server at a URL.
 pub(crate) fn between_at(url: &str) -> Between {
     let ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
     ports.get(&port(url)).copied().unwrap_or(Between::Nothing)
 }
 
-/// Notes an HTTP exchange that a test made by hand: all that it sent on a connection, and all that came.
+/// Notes an HTTP exchange that a test made without a client: all that it sent on a connection, and all that came back.
 pub fn saw_http(url: &str, sent: &str, got: &str) {
     let Some((head, body)) = sent.split_once("\r\n\r\n") else { return };
     let headers: Vec<(&str, &str)> = head.lines().filter_map(|line| line.split_once(": ")).collect();
@@ -170,16 +206,16 @@ pub fn saw_http(url: &str, sent: &str, got: &str) {
     }
 }
 
-/// Watches what one client sends and gets.
+/// Watches what one client sends and receives.
 pub struct Observer {
     wire: Wire,
     between: Between,
     asked: Vec<Asked>,
-    /// The session of a pipe.
+    /// The revision of the session on a pipe.
     opened: Option<&'static str>,
 }
 
-/// Something that was sent and may be answered.
+/// Requests that were sent and may be answered.
 struct Asked {
     exchange: Exchange,
     ids: Vec<Value>,
@@ -187,12 +223,12 @@ struct Asked {
 }
 
 impl Observer {
-    /// An observer of a client on a transport.
+    /// Makes an observer of a client on a transport.
     pub fn new(wire: Wire, between: Between) -> Observer {
         Observer { wire, between, asked: Vec::new(), opened: None }
     }
 
-    /// Something is sent, in a session of a revision if there is one.
+    /// Tells the observer that the client sends something, in a session of a revision if there is one.
     pub fn sent(&mut self, exchange: Exchange, body: &[u8], headers: &[(&str, &str)], session: Option<&str>) {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let messages = body.as_array().cloned().unwrap_or_else(|| vec![body]);
@@ -210,8 +246,10 @@ impl Observer {
         }
     }
 
-    /// Something came. It shows the revision of the session that it opens or of what it answers, or else that of the
-    /// session it came in.
+    /// Tells the observer that the client received something.
+    ///
+    /// It shows a revision: that of the session which it opens, that of the request which it answers, or else that of
+    /// the session in which it came.
     pub fn came(&mut self, arrival: &Arrival, session: Option<&str>) {
         if let Some(revision) = self.shown(arrival, session) {
             note(revision, self.wire, self.between, false);
@@ -228,7 +266,7 @@ impl Observer {
         if self.wire == Wire::Stdio {
             self.opened = opened.or(self.opened);
         }
-        // Streams other than the request's own may bring the answer, and standard streams are one exchange.
+        // The answer may come on another stream than the request's own, and standard streams are one exchange.
         let listen = message["params"]["_meta"].get(SUBSCRIPTION);
         let id = if message.get("method").is_none() { message.get("id") } else { listen };
         let answered = |asked: &&Asked| id.is_some_and(|id| asked.ids.contains(id));
@@ -238,7 +276,7 @@ impl Observer {
     }
 }
 
-/// A revision of the protocol; tests also name others.
+/// Returns the revision of this name. Tests also use names that no revision has.
 fn known(revision: &str) -> Option<&'static str> {
     LEGACY.into_iter().chain([MODERN]).find(|known| *known == revision)
 }
@@ -300,6 +338,29 @@ mod tests {
         }
         assert_eq!(Note::read("cli\tlife"), None);
         assert_eq!(Note::read("cli\tlife\t1\tsse\tperhaps\tseen"), None);
+    }
+
+    #[test]
+    fn a_test_has_its_name_on_a_thread_without_one() {
+        let on_a_thread = || {
+            assert_eq!(test_name(), None);
+            let names = run("named", async {
+                let spawned = tokio::spawn(async { test_name() }).await.unwrap();
+                [test_name(), spawned]
+            });
+            assert_eq!(names, [Some("named".to_owned()), Some("named".to_owned())]);
+            let failed = std::panic::catch_unwind(|| run("failing", async { panic!("the test fails") }));
+            assert!(failed.is_err());
+            assert_eq!(test_name(), None, "the next test has another name");
+        };
+        std::thread::spawn(on_a_thread).join().unwrap();
+    }
+
+    #[test]
+    fn a_test_that_nobody_named_has_the_name_of_its_thread() {
+        let named = std::thread::Builder::new().name("module::of_libtest".to_owned());
+        let name = named.spawn(test_name).unwrap().join().unwrap();
+        assert_eq!(name.as_deref(), Some("of_libtest"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who listens in on a connection and has the referee judge what one of its ends says.
+//! Judges all messages that one end of a connection sends, by the referee.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,29 +9,30 @@ use tokio::process::Child;
 
 use crate::referee::judge;
 
-/// Where scripted servers write down what they read, for whoever started the program that runs them: the beginning of
-/// paths that go on with the process ids of the program and of the server. They get it in the environment variable
-/// `DATELINE_HEARD`.
+/// Returns the beginning of the paths at which scripted servers write what they read.
+///
+/// A path continues with the process ids of the program and of the server. The servers get the beginning in the
+/// environment variable `DATELINE_HEARD`.
 pub fn heard() -> PathBuf {
     std::env::temp_dir().join(format!("dateline-heard-{}", std::process::id()))
 }
 
-/// A connection, heard in one direction.
+/// The messages of a connection in one direction.
 pub struct Hearing {
     direction: Direction,
-    /// What the other end asked, by id: the method, and the revision that the request itself names.
+    /// What the other end requested, by id: the method, and the revision that the request itself names.
     asked: HashMap<String, Vec<(String, Option<Revision>)>>,
-    /// The revisions of sessions and of requests that were met, of which a message may be that names none.
+    /// The revisions of the sessions and requests so far. A message that names no revision may be of any of them.
     met: Vec<Revision>,
 }
 
 impl Hearing {
-    /// Nothing was said yet.
+    /// Starts without any message.
     pub fn new(direction: Direction) -> Hearing {
         Hearing { direction, asked: HashMap::new(), met: Vec::new() }
     }
 
-    /// Takes note of what the other end asks.
+    /// Remembers the requests of the other end.
     pub fn asks(&mut self, message: &Value) {
         for message in message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice) {
             let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { continue };
@@ -40,7 +41,7 @@ impl Hearing {
             }
             let own = message.get("params").and_then(by_meta);
             own.into_iter().for_each(|own| self.meet(own));
-            // Some tests ask thousands of times under one id.
+            // Some tests send thousands of requests with one id.
             let asked = self.asked.entry(id.to_string()).or_default();
             if !asked.iter().any(|(known, of)| known == method && *of == own) {
                 asked.push((method.to_owned(), own));
@@ -54,11 +55,13 @@ impl Hearing {
         }
     }
 
-    /// Judges a message. Where several revisions are met, one of them must accept it, or the `assumed` one; what
-    /// answers nothing that was asked may be `unnamed`.
+    /// Judges a message.
+    ///
+    /// One of the revisions so far must accept it, or the `assumed` one. A message that answers no request may also be
+    /// of the revision `unnamed`.
     ///
     /// # Errors
-    /// Names the revision, the message, and what the schema has against it.
+    /// Where no revision accepts it. The error names the revision, the message, and what is wrong with it.
     pub fn hear(
         &mut self,
         message: &Value,
@@ -83,7 +86,7 @@ impl Hearing {
         Err(format!("this is not valid in {revision}: {message}\n{why}"))
     }
 
-    /// The revisions that a message may be of, with the method that it answers then.
+    /// Returns the revisions that a message may be of, each with the method that it answers then.
     fn may_be(
         &mut self,
         message: &Value,
@@ -119,7 +122,7 @@ impl Hearing {
                     vec![agreed]
                 }
                 (true, None, _) => Revision::ALL.to_vec(),
-                // A session answers all that is sent in it.
+                // A session answers every request in it by its own revision.
                 (false, _, Some(own)) => std::iter::once(own).chain(others.iter().copied()).collect(),
                 (false, _, None) => others.clone(),
             };
@@ -129,33 +132,34 @@ impl Hearing {
     }
 }
 
-/// The revision that a request names in its `_meta`. One that does not exist is answered in the form of the newest.
+/// Returns the revision that a request names in its `_meta`. A request that names an unknown one is answered in the form
+/// of the newest.
 fn by_meta(params: &Value) -> Option<Revision> {
     let name = params["_meta"].get(meta::PROTOCOL_VERSION)?;
     Some(name.as_str().and_then(Revision::parse).unwrap_or(Revision::LATEST_MODERN))
 }
 
-/// The revision that a request is of by its own words.
+/// Returns the revision that a request itself names.
 fn named(message: &Value) -> Option<Revision> {
     let params = message.get("params")?;
     let opens = message["method"] == Method::Initialize.wire();
     by_meta(params).or_else(|| params["protocolVersion"].as_str().filter(|_| opens).and_then(Revision::parse))
 }
 
-/// What the scripted servers of one program heard from it. It is judged when this is dropped.
+/// What the scripted servers of one program received from it. It is judged when this value is dropped.
 pub struct Heard {
     program: u32,
-    /// It is not judged after all.
+    /// Whether it is not judged.
     pub(crate) unjudged: bool,
 }
 
 impl Heard {
-    /// By the servers that this process runs.
+    /// Makes the value for the servers that a process runs.
     pub fn from(program: &Child) -> Heard {
         Heard { program: program.id().unwrap_or_default(), unjudged: false }
     }
 
-    /// A line of each message: who said it, the revision that the server speaks, and the text.
+    /// Judges lines of one message each: who sent it, the revision that the server speaks, and the text.
     fn judge(text: &str) -> Result<(), String> {
         let mut hearing = Hearing::new(Direction::ToServer);
         for line in text.lines() {

@@ -1,10 +1,10 @@
-//! Development only: raw clients of any revision on any transport, that say exactly what a test wants said and show
-//! exactly what came back.
+//! Development only: raw clients of any revision on any transport. They send exactly what a test says, and show exactly
+//! what came back.
 //!
-//! A [`Client`] talks to a program over its standard streams or over HTTP. Whatever the transport, everything that
-//! arrives lands in one queue as [`Arrival`]s, and [`Client::reply`] picks the response to an id out of it. Nothing is
-//! checked, completed or corrected on the way. Every wait has a limit; when it passes, the test fails with what had
-//! arrived.
+//! A [`Client`] talks to a program over its standard streams or over HTTP. On every transport, all that arrives is put
+//! into one queue of [`Arrival`]s, and [`Client::reply`] takes the response to an id out of it. A client does not complete
+//! or correct anything; [`referee`] judges each message that arrives. Every wait has a limit. When it passes, the test
+//! fails and shows what has arrived.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
@@ -27,22 +27,24 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 pub use arrival::{Arrival, Exchange, Head, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Reply, WIRES, Wire};
-pub use coverage::{Between, Note, Observer, covers, saw_http};
+pub use coverage::{Between, Note, Observer, covers, run, saw_http};
 pub use hearing::{Heard, Hearing, heard};
 pub use link::http;
+pub use testkit_macros::test;
 
-/// How long a test waits for something that must come.
+/// How long a test waits for something that must come: much longer than any answer takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A program under test.
 pub struct Program {
     /// The process.
     pub child: Child,
-    /// Where it serves HTTP.
+    /// The URL at which it serves HTTP.
     pub url: Option<String>,
-    /// What it said on stderr, line by line, as far as no test took it.
+    /// The lines that it wrote to standard error and that no test has taken yet.
     said: mpsc::UnboundedReceiver<String>,
     heard: Heard,
-    /// What its port stands for, while it has it.
+    /// Keeps what is known of its port.
     _place: Option<coverage::Place>,
 }
 
@@ -63,7 +65,7 @@ impl Program {
         Program { child, url, said, heard, _place: place }
     }
 
-    /// Waits for the next line on stderr that has a text in it.
+    /// Waits for the next line on standard error that contains a text.
     pub async fn line(&mut self, text: &str) -> String {
         let waiting = async {
             while let Some(line) = self.said.recv().await {
@@ -77,12 +79,12 @@ impl Program {
         line.unwrap_or_else(|_| panic!("the program does not say {text:?}"))
     }
 
-    /// Starts a program that serves HTTP and waits until it says where, in a line on stderr.
+    /// Starts a program that serves HTTP, and waits until it writes its URL to standard error.
     pub async fn http(command: &str, args: &[&str]) -> Program {
         Program::of(prepared(command, args)).await
     }
 
-    /// The same for a command that was prepared otherwise.
+    /// Starts a prepared command that serves HTTP, and waits until it writes its URL to standard error.
     pub async fn of(mut command: impl std::borrow::BorrowMut<Command>) -> Program {
         let command: &mut Command = command.borrow_mut();
         let mut child = started(command);
@@ -128,24 +130,24 @@ pub struct Client {
     sender: mpsc::UnboundedSender<Arrival>,
     queue: VecDeque<Arrival>,
     observer: Observer,
-    /// The session's id, sent with every request once it is set.
+    /// The id of the session. Once it is set, every request carries it.
     pub session: Option<String>,
-    /// The revision of the session, or `None` for a modern client.
+    /// The revision of the session; `None` for a modern client.
     pub revision: Option<&'static str>,
-    /// What a modern client declares in each request.
+    /// The capabilities that a modern client declares in each request.
     pub capabilities: Value,
-    /// The referee is not asked about this client nor about what its program said to scripted servers, for a reason
-    /// that the test gives.
+    /// Whether the referee does not judge the messages to this client and those of its program to scripted servers. The
+    /// test says why.
     pub unjudged: bool,
     hearing: hearing::Hearing,
-    /// Exchanges that end sessions: their bodies are no messages.
+    /// The exchanges that end sessions. Their bodies are no messages.
     deletions: Vec<Exchange>,
     next_id: u64,
     next_exchange: Exchange,
 }
 
 impl Client {
-    /// Starts a program and connects to it: with `--stdio` over its standard streams, with `--listen` over HTTP.
+    /// Starts a program and connects to it. The program gets `--stdio` for standard streams, and `--listen` for HTTP.
     pub async fn start(wire: Wire, command: &str, args: &[&str]) -> Client {
         match wire {
             Wire::Stdio => Client::pipe(command, &[args, &["--stdio"]].concat()),
@@ -165,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Talks to a URL over a transport.
+    /// Connects to a URL over a transport.
     pub async fn over(wire: Wire, url: &str) -> Client {
         match wire {
             Wire::Stdio => panic!("stdio has no URL"),
@@ -174,7 +176,7 @@ impl Client {
         }
     }
 
-    /// Starts a program and talks to it over its standard streams.
+    /// Starts a program and connects to it over its standard streams.
     pub fn pipe(command: &str, args: &[&str]) -> Client {
         let mut command = prepared(command, args);
         let observer = Observer::new(Wire::Stdio, coverage::between(&command));
@@ -188,7 +190,7 @@ impl Client {
         Client::new(Link::Stdio(Some(Box::new(stdin))), program, observer, sender, arrivals)
     }
 
-    /// Talks a message a line over a socket: `unix:PATH` or `tcp:ADDR`.
+    /// Connects to a socket, `unix:PATH` or `tcp:ADDR`. Each line is a message.
     pub async fn socket(place: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let out: Box<dyn AsyncWrite + Send + Unpin> = match place.split_once(':') {
@@ -211,7 +213,7 @@ impl Client {
         Client::new(Link::Stdio(Some(out)), None, observer, sender, arrivals)
     }
 
-    /// Opens an event stream of HTTP+SSE and waits for where to post.
+    /// Opens an event stream of HTTP+SSE, and waits for the URL of its messages.
     pub async fn connect_sse(url: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let headers = [("accept", "text/event-stream")];
@@ -231,13 +233,13 @@ impl Client {
         client
     }
 
-    /// Where messages of an HTTP+SSE session are posted.
+    /// Returns the URL to which the messages of an HTTP+SSE session are posted.
     pub fn endpoint(&self) -> &str {
         let Link::Sse { endpoint, .. } = &self.link else { panic!("only HTTP+SSE has an endpoint") };
         endpoint
     }
 
-    /// Talks to a URL.
+    /// Connects to a URL over Streamable HTTP.
     pub fn connect(url: &str) -> Client {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let observer = Observer::new(Wire::Http, coverage::between_at(url));
@@ -275,18 +277,18 @@ impl Client {
         }
     }
 
-    /// Opens a handshake session: `initialize` and `notifications/initialized`. Gives the reply to the former.
+    /// Opens a session with `initialize` and `notifications/initialized`. Returns the reply to `initialize`.
     pub async fn handshake(&mut self, revision: &'static str, capabilities: Value) -> Reply {
         let reply = self.initialize(revision, capabilities).await;
         let taken = self.notify("notifications/initialized", json!({})).await;
         if matches!(self.link, Link::Http { .. }) {
-            // What is posted next has a connection of its own and might overtake it.
+            // The next message has a connection of its own and might overtake this one.
             self.wait("that it is taken", |a| matches!(a, Arrival::End(of) if *of == taken)).await;
         }
         reply
     }
 
-    /// The first half of a handshake: the server does not know yet that the client is ready.
+    /// Sends `initialize` only, so that the server does not know yet that the client is ready. Returns the reply.
     pub async fn initialize(&mut self, revision: &'static str, capabilities: Value) -> Reply {
         let params = json!({
             "protocolVersion": revision,
@@ -303,13 +305,13 @@ impl Client {
         reply
     }
 
-    /// A fresh id.
+    /// Returns an id that this client has not used.
     pub fn id(&mut self) -> Value {
         self.next_id += 1;
         json!(self.next_id - 1)
     }
 
-    /// Params as a modern request carries them, with `_meta` completed but nothing in it overwritten.
+    /// Adds the fields of `_meta` that a modern request must carry. Fields that are there stay as they are.
     pub fn modern_params(&self, mut params: Value) -> Value {
         let defaults = [
             ("io.modelcontextprotocol/protocolVersion", json!(MODERN)),
@@ -324,7 +326,7 @@ impl Client {
         params
     }
 
-    /// Sends a request in the client's own era and waits for the response.
+    /// Sends a request in the era of the client, and waits for the response.
     pub async fn request(&mut self, method: &str, params: Value) -> Reply {
         let id = self.begin(method, params).await;
         self.reply(&id).await
@@ -335,14 +337,14 @@ impl Client {
         self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Sends a request in the client's own era; gives its id.
+    /// Sends a request in the era of the client. Returns its id.
     pub async fn begin(&mut self, method: &str, params: Value) -> Value {
         let id = self.id();
         self.begin_as(id.clone(), method, params).await;
         id
     }
 
-    /// Sends a request in the client's own era with this id; gives the exchange.
+    /// Sends a request with this id in the era of the client. Returns the exchange.
     pub async fn begin_as(&mut self, id: Value, method: &str, params: Value) -> Exchange {
         let (params, headers) = match self.revision {
             Some(_) => (params, Vec::new()),
@@ -361,13 +363,15 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}), &[]).await
     }
 
-    /// Sends a message. Over HTTP the defaults are a JSON body, both Accept types, and the session's headers; a header
-    /// named here replaces its default, and an empty value removes it.
+    /// Sends a message.
+    ///
+    /// Over HTTP the defaults are a JSON body, both `Accept` types, and the headers of the session. A header that is given
+    /// here replaces its default, and an empty value removes the header.
     pub async fn send(&mut self, message: &Value, headers: &[(&str, &str)]) -> Exchange {
         self.send_text(&message.to_string(), headers).await
     }
 
-    /// Sends text as it is: over stdio as a line, over HTTP as a body.
+    /// Sends a text as it is: over standard streams as a line, over HTTP as a body.
     pub async fn send_text(&mut self, text: &str, headers: &[(&str, &str)]) -> Exchange {
         self.hearing.asks(&serde_json::from_str(text).unwrap_or_default());
         if let Link::Stdio(stdin) = &mut self.link {
@@ -382,7 +386,7 @@ impl Client {
             let mut all = vec![("content-type", "application/json")];
             all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
             let body = text.to_owned().into_bytes();
-            // Messages keep their order: the next one is posted when this one was taken.
+            // The next message is posted when this one was accepted, so that messages keep their order.
             let posted = link::http(endpoint, "POST", &all, body).await;
             let posted = posted.unwrap_or_else(|e| panic!("the endpoint takes no POST: {e}"));
             if posted.status() == 202 {
@@ -395,7 +399,7 @@ impl Client {
         self.exchange("POST", headers, text.to_owned().into_bytes())
     }
 
-    /// Sends an HTTP request of any kind with the same defaults; gives the exchange.
+    /// Sends an HTTP request with any method, with the defaults of [`Client::send`]. Returns the exchange.
     pub fn exchange(&mut self, verb: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Exchange {
         let mut all =
             vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
@@ -417,7 +421,7 @@ impl Client {
         exchange
     }
 
-    /// Ends an exchange as a client does that vanishes: its connection is cut.
+    /// Cuts the connection of an exchange, as a client does that disappears.
     pub fn disconnect(&mut self, exchange: Exchange) {
         if let Link::Sse { stream, .. } = &self.link {
             return stream.abort();
@@ -426,13 +430,13 @@ impl Client {
         exchanges.iter().filter(|(at, _)| *at == exchange).for_each(|(_, running)| running.abort());
     }
 
-    /// Closes the program's input.
+    /// Closes the standard input of the program.
     pub fn close_input(&mut self) {
         let Link::Stdio(stdin) = &mut self.link else { panic!("HTTP has no input") };
         stdin.take();
     }
 
-    /// Waits for the first arrival that the test holds for, and takes it out of the queue.
+    /// Waits for the first arrival for which `test` returns true, and takes it out of the queue.
     pub async fn wait(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
         let arrival = self.awaited(what, test).await;
         self.observer.came(&arrival, self.revision);
@@ -457,7 +461,7 @@ impl Client {
         }
     }
 
-    /// Everything that arrives is valid in the revision that it is of.
+    /// Fails the test where a message is not valid in its revision.
     fn judge(&mut self, arrival: &Arrival) {
         let assumed = self.revision.and_then(spec::Revision::parse);
         let unnamed = (!matches!(self.link, Link::Stdio(_))).then_some(spec::Revision::UNNAMED);
@@ -469,7 +473,7 @@ impl Client {
         }
     }
 
-    /// Waits for a message that the test holds for.
+    /// Waits for a message for which `test` returns true.
     pub async fn message(&mut self, what: &str, test: impl Fn(&Value) -> bool) -> Value {
         let arrival = self.wait(what, |a| matches!(a, Arrival::Message(_, m, _) if test(m))).await;
         let Arrival::Message(_, message, _) = arrival else { unreachable!() };
@@ -493,7 +497,7 @@ impl Client {
         for arrival in self.queue.drain(..) {
             match arrival {
                 Arrival::Head(of, found) if of == exchange => head = Some(found).filter(|_| !one_stream),
-                // Responses to other ids are somebody else's.
+                // Responses to other ids stay in the queue.
                 Arrival::Message(of, message, _) if of == exchange && message.get("method").is_some() => {
                     before.push(message);
                 }
@@ -511,7 +515,7 @@ impl Client {
         head
     }
 
-    /// Waits for the end of an exchange; gives its head and the messages of its body.
+    /// Waits for the end of an exchange. Returns its head and the messages of its body.
     pub async fn whole(&mut self, exchange: Exchange) -> (Head, Vec<Value>) {
         self.wait("the end", |a| matches!(a, Arrival::End(of) if *of == exchange)).await;
         let head = self.head(exchange).await;
@@ -526,14 +530,14 @@ impl Client {
         (head, messages)
     }
 
-    /// Waits until the program ended; gives its exit code.
+    /// Waits until the program ends. Returns its exit code.
     pub async fn exit(&mut self) -> Option<i32> {
         let program = self.program.as_mut().expect("this client started a program");
         let ended = tokio::time::timeout(PATIENCE, program.child.wait()).await;
         ended.expect("the program ends").expect("its status is known").code()
     }
 
-    /// Everything that arrived so far and was not asked for, without waiting for more.
+    /// Returns all that has arrived and that no test has taken, without waiting for more.
     pub fn leftovers(&mut self) -> Vec<Arrival> {
         while let Ok(arrival) = self.arrivals.try_recv() {
             self.judge(&arrival);
@@ -544,7 +548,7 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// What no test waited for is judged too.
+    /// Judges also the messages that no test waited for.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.leftovers();
@@ -555,12 +559,12 @@ impl Drop for Client {
     }
 }
 
-/// The URL of HTTP+SSE beside one of Streamable HTTP.
+/// Returns the URL of HTTP+SSE that belongs to a URL of Streamable HTTP.
 pub fn sse_url(url: &str) -> String {
     format!("{}/sse", url.rsplit_once('/').expect("a URL has a path").0)
 }
 
-/// The headers that a modern request needs.
+/// Returns the headers that a modern request needs.
 pub fn modern_headers(method: &str, params: &Value) -> Vec<(&'static str, String)> {
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(MODERN);
     let mut headers = vec![("mcp-protocol-version", version.to_owned()), ("mcp-method", method.to_owned())];
@@ -573,7 +577,7 @@ pub fn modern_headers(method: &str, params: &Value) -> Vec<(&'static str, String
     headers
 }
 
-/// Headers by name, for a test to look at.
+/// Returns the value of a header; `None` where it is absent or no text.
 pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }

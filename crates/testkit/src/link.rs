@@ -1,4 +1,4 @@
-//! HTTP by hand: one connection an exchange, so that cutting it cuts that exchange alone.
+//! HTTP with one connection for each exchange, so that a test can cut one exchange alone.
 
 use bytes::Bytes;
 use http::Request;
@@ -59,7 +59,7 @@ pub(crate) fn run(
     running.abort_handle()
 }
 
-/// Reads lines of a byte stream to its end.
+/// Reads the lines of a byte stream to its end.
 pub(crate) async fn lines(reader: impl AsyncRead + Unpin, out: UnboundedSender<Arrival>) {
     let mut lines = BufReader::new(reader).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -68,7 +68,7 @@ pub(crate) async fn lines(reader: impl AsyncRead + Unpin, out: UnboundedSender<A
     let _ = out.send(Arrival::End(0));
 }
 
-/// Reads a response to its end. The kinds of events are told only where there are several.
+/// Reads a response to its end. Where `kinds` is true, it also reports the kinds of events.
 pub(crate) async fn read(
     exchange: Exchange,
     response: http::Response<Incoming>,

@@ -1,9 +1,8 @@
-//! The matrix of obligations: for each row its tests, and for each revision and transport that it applies to whether a
-//! test was seen there.
+//! The matrix of obligations: the tests of each row, and for each revision and transport whether a test covered it.
 //!
-//! A test carries the ids of rows at the start of its name, `life_01_…` or `life_01_life_02_…`. Which revision and
-//! transport it covered is what [`crate::Client`] noted while it ran, so the matrix tells the truth only of a run of
-//! all tests that passed. Where no client can note it, [`crate::covers`] says it.
+//! The name of a test begins with the ids of its rows, `life_01_…` or `life_01_life_02_…`. [`crate::Client`] notes which
+//! revision and transport the test covered while it ran, so the matrix is right only after a run in which all tests
+//! passed. Where no client can note it, the test calls [`crate::covers`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,10 +11,10 @@ use std::path::Path;
 use crate::coverage::{Between, Note, folder};
 use crate::{LEGACY, MODERN};
 
-/// The parts of the work that are done: a row that is due in one of them has a test in every cell.
+/// The parts of the work that are done. A row that is due in one of them must have a test in every cell.
 pub const DONE: [&str; 4] = ["main", "gateway", "legacy", "modern"];
 
-/// What groups of rows are about.
+/// The groups of rows: the beginning of their ids, and a title.
 const GROUPS: [(&str, &str); 25] = [
     ("life", "Opening and ending a session"),
     ("meta", "Requests that stand alone"),
@@ -46,23 +45,23 @@ const GROUPS: [(&str, &str); 25] = [
 
 /// Every revision, the oldest first.
 pub const REVISIONS: [&str; 5] = [LEGACY[0], LEGACY[1], LEGACY[2], LEGACY[3], MODERN];
-/// Where a test of a row about the gateway was seen.
+/// The place in which a test of a row about the gateway is noted.
 const GATEWAY: &str = "gateway";
 
-/// An obligation.
+/// An obligation: a row of `docs/obligations.tsv`.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its id, `life-01`.
+    /// The id, such as `life-01`.
     pub id: String,
-    /// MUST, SHOULD, MAY, or *own*: what the project holds itself to.
+    /// MUST, SHOULD or MAY; or *own*, where the project itself decided it.
     pub level: String,
-    /// The revisions that it holds in, in words.
+    /// The revisions in which it holds, in words.
     pub revisions: String,
-    /// The transports that it holds on, in words.
+    /// The transports on which it holds, in words.
     pub place: String,
-    /// What has to be.
+    /// What it requires.
     pub obligation: String,
-    /// The part of the work that it is due in.
+    /// The part of the work in which it is due.
     pub due: String,
 }
 
@@ -84,21 +83,21 @@ enum Covered {
     Said,
 }
 
-/// Everything that the document tells.
+/// All that the document shows.
 pub struct Matrix {
     rows: Vec<Row>,
     /// The tests of each row.
     tests: BTreeMap<String, BTreeSet<Test>>,
-    /// What is covered, by row, revision and place.
+    /// How each cell is covered, by row, revision and place.
     covered: BTreeMap<(String, String, String), Covered>,
-    /// Tests whose names begin like an id that no row has.
+    /// Tests whose names begin with an id that no row has.
     strays: Vec<Test>,
 }
 
-/// Reads the rows: tab-separated, with a heading.
+/// Reads the rows of a table whose first line is a heading. Tabs separate the columns.
 ///
 /// # Errors
-/// Says what is wrong with which row.
+/// Where a row is wrong; the error names it.
 pub fn rows(text: &str) -> Result<Vec<Row>, String> {
     let mut rows: Vec<Row> = Vec::new();
     for line in text.lines().skip(1) {
@@ -115,10 +114,10 @@ pub fn rows(text: &str) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Where a row applies: revisions, the oldest first, each with its transports; through the gateway, any will do.
+/// Returns the revisions to which a row applies, the oldest first, each with its transports.
 ///
 /// # Errors
-/// Says which word is not known.
+/// Where a word of the row is not known; the error names it.
 pub fn applies(row: &Row) -> Result<Vec<(&'static str, Vec<&'static str>)>, String> {
     let at = |date: &str| {
         let found = REVISIONS.iter().position(|known| *known == date);
@@ -160,7 +159,7 @@ pub fn applies(row: &Row) -> Result<Vec<(&'static str, Vec<&'static str>)>, Stri
     revisions.map(|revision| Ok((revision, places(revision)?))).collect()
 }
 
-/// The ids that a test's name begins with, as rows write them.
+/// Returns the ids at the beginning of a test's name, in the form of the rows.
 pub fn ids(name: &str) -> Vec<String> {
     let words: Vec<&str> = name.split('_').collect();
     let is_id = |pair: &&[&str]| {
@@ -171,12 +170,14 @@ pub fn ids(name: &str) -> Vec<String> {
     words.chunks(2).take_while(is_id).map(|pair| pair.join("-")).collect()
 }
 
-/// The tests in a source file.
+/// Finds the tests in a source file.
 pub fn tests(package: &str, file: &str, source: &str) -> Vec<Test> {
     let mut found = Vec::new();
     let (mut is_test, mut is_ignored) = (false, false);
     for line in source.lines().map(str::trim) {
-        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        is_test |= ["#[test]", "#[testkit::test]", "#[tokio::test"]
+            .iter()
+            .any(|attribute| line.starts_with(attribute));
         is_ignored |= line.starts_with("#[ignore");
         let Some((before, after)) = line.split_once("fn ") else { continue };
         if !before.is_empty() && !before.ends_with(' ') {
@@ -191,10 +192,10 @@ pub fn tests(package: &str, file: &str, source: &str) -> Vec<Test> {
     found
 }
 
-/// The tests of all crates of a workspace.
+/// Finds the tests in all crates of a workspace.
 ///
 /// # Errors
-/// Names the folder or file that cannot be read.
+/// Where a folder or a file cannot be read; the error names it.
 pub fn all_tests(root: &Path) -> Result<Vec<Test>, String> {
     let mut found = Vec::new();
     let mut left = vec![root.join("crates")];
@@ -216,7 +217,7 @@ pub fn all_tests(root: &Path) -> Result<Vec<Test>, String> {
     Ok(found)
 }
 
-/// What the tests noted when they last ran.
+/// Reads the notes of the last run of the tests.
 pub fn notes() -> BTreeSet<Note> {
     // target/debug/conformance
     let entries = folder(2).and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
@@ -268,7 +269,7 @@ impl Matrix {
         self.rows.iter().filter(|row| is_done(row))
     }
 
-    /// The cells of rows that are done and have no test, a line for each row.
+    /// Returns the cells without a test, for rows that are due. There is one line for each row.
     pub fn missing(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for row in self.done() {
@@ -276,7 +277,7 @@ impl Matrix {
             if missing.is_empty() {
                 continue;
             }
-            // Revisions that lack the same places stand together.
+            // Revisions that lack the same places share one part of the line.
             let mut by_places: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
             for revision in REVISIONS {
                 let places: Vec<&str> =
@@ -297,7 +298,7 @@ impl Matrix {
         lines
     }
 
-    /// Why the tests are not what they have to be.
+    /// Returns what is wrong with the tests.
     pub fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self
             .strays
@@ -315,7 +316,7 @@ impl Matrix {
         faults
     }
 
-    /// The document.
+    /// Writes the document.
     pub fn document(&self) -> String {
         let mut text = String::from(INTRODUCTION);
         text += &self.summary();

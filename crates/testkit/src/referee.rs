@@ -1,8 +1,8 @@
-//! The referee: the official schema of each revision, closed, as the judge of single messages.
+//! The referee: it judges single messages by the official schema of a revision.
 //!
-//! As published the schemas accept members that they do not list, so nearly anything is valid. Here every object type
-//! has its listed properties and no others, except for the maps that the prose leaves open. What is judged is form
-//! alone: whether the answer is the right one is for tests to say.
+//! The published schemas accept members that they do not list, so nearly every message is valid. The referee closes them:
+//! an object may have only the listed properties, except for the maps that the specification leaves open. It judges only
+//! the form of a message; a test has to check whether it is the right message.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde_json::{Map, Value, json};
 use spec::{Direction, Era, Revision, meta};
 
-/// The maps whose keys belong to whoever writes them, among them JSON Schemas and what tools take and give.
+/// The maps whose keys the sender chooses, such as JSON Schemas and the arguments and results of tools.
 const OPEN: &[&str] = &[
     "arguments",
     "structuredContent",
@@ -27,10 +27,10 @@ const OPEN: &[&str] = &[
     "input",
 ];
 
-/// Methods that extensions bring to the newest revision, by their beginnings; they have schemas of their own.
+/// The beginnings of methods that extensions add to the newest revision. They have schemas of their own.
 const OF_EXTENSIONS: &[&str] = &["tasks/", "notifications/tasks", "skills/", "resources/directory/"];
 
-/// The keys of `_meta` that the protocol reserves by its own prefix.
+/// The keys of `_meta` that the protocol defines.
 const RESERVED: &[&str] = &[
     meta::PROTOCOL_VERSION,
     meta::CLIENT_INFO,
@@ -41,15 +41,16 @@ const RESERVED: &[&str] = &[
     meta::RELATED_TASK,
 ];
 
-/// The unions that name every message.
+/// The definitions that list all messages.
 const UNIONS: &[&str] = &["ClientRequest", "ServerRequest", "ClientNotification", "ServerNotification"];
 
-/// Judges one message that was sent in this direction: a request or notification by its method, an error by its code,
-/// a result by the method that it `answers`. Of methods that no revision has, and of results whose method is not
-/// known, the envelope is judged.
+/// Judges one message that was sent in this direction.
+///
+/// A request or notification is judged by its method, an error by its code, and a result by the method that it `answers`.
+/// Where no revision has the method, or the method of a result is not known, only the envelope is judged.
 ///
 /// # Errors
-/// Says what the closed schema has against the message.
+/// Where the message is not valid; the error says what is wrong.
 pub fn judge(
     revision: Revision,
     direction: Direction,
@@ -70,10 +71,10 @@ pub fn judge(
     }
 }
 
-/// Judges a value that stands in a message by the definition of its type.
+/// Judges a value within a message by the definition of its type.
 ///
 /// # Errors
-/// Says what the closed schema has against the value, or that the revision has no such type.
+/// Where the value is not valid, or the revision has no such type.
 pub fn judge_type(revision: Revision, definition: &str, value: &Value) -> Result<(), String> {
     let schema = Schema::of(revision);
     if !schema.closed.contains_key(definition) {
@@ -82,7 +83,7 @@ pub fn judge_type(revision: Revision, definition: &str, value: &Value) -> Result
     schema.check(definition, value, || json!({"allOf": [schema.reference(definition)]}))
 }
 
-/// The definitions of a revision, as they were published.
+/// Returns the definitions of a revision as they were published.
 pub fn published(revision: Revision) -> &'static Map<String, Value> {
     &Schema::of(revision).published
 }
@@ -91,7 +92,7 @@ pub fn published(revision: Revision) -> &'static Map<String, Value> {
 struct Schema {
     revision: Revision,
     dialect: Value,
-    /// The member that holds the definitions.
+    /// The name of the member that holds the definitions.
     place: &'static str,
     published: Map<String, Value>,
     closed: Map<String, Value>,
@@ -145,17 +146,17 @@ impl Schema {
 
     fn closed_definition(&self, name: &str, definition: &Value) -> Value {
         match name {
-            // The generator wrote `integer` for `number` here, and left out null.
+            // The published definition has `integer` instead of `number`, and lacks null.
             "JSONValue" => json!(true),
             "JSONObject" => json!({"type": "object"}),
             _ if name.ends_with("MetaObject") => self.closed(definition, meta::META),
-            // JSON Schemas are open, and these are what a requested schema consists of.
+            // These are the parts of a requested schema, and JSON Schemas may have any members.
             _ if name.ends_with("Schema") || name.ends_with("SchemaDefinition") => definition.clone(),
             _ => self.closed(definition, ""),
         }
     }
 
-    /// The schema with every object type in it closed. `name` is the property that it describes.
+    /// Returns the schema with every object type in it closed. `name` is the property that it describes.
     fn closed(&self, schema: &Value, name: &str) -> Value {
         let Some(members) = schema.as_object() else { return schema.clone() };
         if members.contains_key("allOf") {
@@ -176,7 +177,7 @@ impl Schema {
                     value.as_array().into_iter().flatten().map(|member| self.closed(member, name)).collect()
                 }
                 "items" | "additionalProperties" => self.closed(value, name),
-                // The generator wrote `integer` for `number` where several types may stand.
+                // The published schemas have `integer` instead of `number` where several types are allowed.
                 "type" if value.is_array() => {
                     let number = |t: &Value| if t == "integer" { json!("number") } else { t.clone() };
                     value.as_array().into_iter().flatten().map(number).collect()
@@ -193,7 +194,7 @@ impl Schema {
         Value::Object(closed)
     }
 
-    /// The names that may stand in a `_meta`: any but those reserved for another place or revision.
+    /// Returns a schema for the keys of a `_meta`: all but those that are reserved for other messages or revisions.
     fn meta_names(&self, listed: Option<&Value>) -> Value {
         let may = |key: &str| {
             let anywhere = key == meta::RELATED_TASK && self.published.contains_key("RelatedTaskMetadata");
@@ -203,7 +204,7 @@ impl Schema {
         json!({"not": {"enum": banned}})
     }
 
-    /// The members of an intersection as one object type: closed apart, none would accept what the others list.
+    /// Merges the parts of an intersection into one object type: closed parts would not accept the members of each other.
     fn merged(&self, schema: &Value) -> Value {
         let schema = self.follow(schema);
         let mut merged = schema.as_object().cloned().unwrap_or_default();
@@ -238,7 +239,7 @@ impl Schema {
         if wrong.is_empty() { Ok(()) } else { Err(format!("{key}: {}", wrong.join("; "))) }
     }
 
-    /// The definitions of messages with this method in a union.
+    /// Finds the definition of a message with this method in a union.
     fn definition(&self, union: &str, method: &str) -> Option<&str> {
         let union = self.published.get(union)?;
         let named = |schema: &'_ Value| {
@@ -250,7 +251,7 @@ impl Schema {
         let is = |definition: &Value| self.follow(definition)["properties"]["method"]["const"] == method;
         match union.get("anyOf").and_then(Value::as_array) {
             Some(members) => members.iter().find(|member| is(member)).and_then(named),
-            // A union of one is written out.
+            // A union of one message is that message itself.
             None => {
                 let of_method = |(name, definition): &(&String, &Value)| {
                     !UNIONS.contains(&name.as_str()) && definition["properties"]["method"]["const"] == method
@@ -288,7 +289,7 @@ impl Schema {
         if !of_extension && Revision::ALL.into_iter().any(known) {
             return Err(format!("it has no {} {method:?} in this direction", what.to_lowercase()));
         }
-        // Params are left to whoever defines the method.
+        // The extension that defines the method also defines its params.
         self.check(&envelope, message, || {
             let mut root = self.closed(&self.published[&envelope], "");
             root["properties"]["params"] = json!({"type": "object"});
@@ -296,7 +297,7 @@ impl Schema {
         })
     }
 
-    /// A message with all that its envelope lists: in older revisions each lists what the other does not.
+    /// Merges a message with its envelope: in older revisions each lists members that the other lacks.
     fn message(&self, definition: &str, envelope: &str) -> Value {
         let mut message = self.merged(&self.published[definition]);
         let envelope = self.merged(&self.published[envelope]);

@@ -1,4 +1,4 @@
-//! The matrix of obligations: how rows and names are read, and what counts as covered.
+//! Tests of the matrix of obligations: how rows and names are read, and which cells count as covered.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -81,9 +81,11 @@ fn helper() {}
 fn never() {}
     #[test]
     pub fn two() { let f: fn(u8) = g; }
+#[testkit::test]
+async fn three() {}
 ";
     let names: Vec<String> = matrix::tests("cli", "x.rs", source).into_iter().map(|t| t.name).collect();
-    assert_eq!(names, ["one", "two"]);
+    assert_eq!(names, ["one", "two", "three"]);
     let all = matrix::all_tests(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
     let this = Test {
         package: "testkit".to_owned(),

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +43,8 @@ pub(crate) async fn tcp<F, R>(
     run(accept, shutdown, connections, serve, refuse).await;
 }
 
-/// The same for a Unix socket.
+/// Serves connections to a Unix socket in the same way.
+#[cfg(unix)]
 pub(crate) async fn unix<F, R>(
     listener: UnixListener,
     shutdown: CancellationToken,

@@ -126,13 +126,24 @@ pub(crate) struct Seat {
     let_go: CancellationToken,
 }
 
+/// Three quarters of the files that the process may open.
+#[cfg(unix)]
+fn most_connections() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    files.map_or(usize::MAX, |files| usize::try_from(files / 4 * 3).unwrap_or(usize::MAX)).max(1)
+}
+
+/// Elsewhere a process has no such limit.
+#[cfg(not(unix))]
+fn most_connections() -> usize {
+    usize::MAX
+}
+
 impl Connections {
     /// As many as `share` says, but no more than three quarters of the files that the process may open: it needs some
     /// for other things.
     pub(crate) fn new(share: Share, shared: Vec<IpAddr>) -> Arc<Connections> {
-        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let files = files.map_or(usize::MAX, |files| usize::try_from(files / 4 * 3).unwrap_or(usize::MAX));
-        let all = share.all.min(files.max(1));
+        let all = share.all.min(most_connections());
         // A share stays the part of the whole that it was.
         let each = (share.each.min(share.all) * all).div_ceil(share.all.max(1));
         Arc::new(Connections { share: Share { all, each, ..share }, shared, state: Mutex::default() })

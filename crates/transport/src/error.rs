@@ -1,67 +1,67 @@
-//! What goes wrong with sockets, pipes and processes.
+//! Errors of sockets, pipes and processes.
 
 use std::io;
 use std::time::Duration;
 
-/// A fault of IO, by what was attempted.
+/// An error of a transport, named by what was attempted.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// An address that cannot be listened on.
+    /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A program that cannot be started.
+    /// A program cannot be started.
     #[error("cannot start {program:?}: {source}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A URL that cannot be used.
+    /// A URL cannot be used.
     #[error("cannot use the URL {:?}: {why}", shown(.url))]
     Url {
         /// The URL.
         url: String,
-        /// Why.
+        /// What is wrong, in words.
         why: String,
     },
-    /// A request that did not arrive.
+    /// A request did not arrive, so that it can be sent again.
     #[error("cannot reach {}: {why}", shown(.url))]
     Reach {
         /// The URL.
         url: String,
-        /// Why.
+        /// What is wrong, in words.
         why: String,
     },
-    /// A request that may have arrived, and got no answer.
+    /// A request may have arrived, and got no answer.
     #[error("{} closed the connection before it answered: {why}", shown(.url))]
     Lost {
         /// The URL.
         url: String,
-        /// Why.
+        /// What is wrong, in words.
         why: String,
     },
-    /// The other end closed the connection.
+    /// The server closed the connection; with the end of the sentence that says so.
     #[error("the server closed the connection{0}")]
     Closed(String),
-    /// The other end does not speak the protocol.
+    /// The server does not speak the protocol as it should; with the sentence that says how.
     #[error("{0}")]
     Protocol(String),
-    /// The other end did not answer.
+    /// The server did not answer within this time.
     #[error("no answer within {} s", .0.as_secs())]
     Timeout(Duration),
 }
 
-/// What is said of a request that may have been carried out.
+/// The error for people about a request that may have been carried out.
 const LOST: &str =
     "the server closed the connection before it answered: whether it did what it was asked to is not known";
 
-/// A URL as it may stand in a log: without user, password and query, in which keys are kept.
+/// A URL as it may stand in a log: without user, password, query and fragment, since these may hold secrets.
 pub fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let start = url[..end].find("://").map_or(0, |at| at + "://".len());
@@ -72,8 +72,8 @@ pub fn shown(url: &str) -> String {
 }
 
 impl TransportError {
-    /// For those who use a server but do not run it: without addresses, programs and what they last said.
-    pub(crate) fn told(&self) -> &'static str {
+    /// The error for people who use a server but do not run it: without addresses, commands and lines of standard error.
+    pub(crate) fn public_text(&self) -> &'static str {
         match self {
             TransportError::Listen { .. } => "the address cannot be listened on",
             TransportError::Start { .. } => "the server cannot be started",

@@ -1,4 +1,4 @@
-//! Messages as lines.
+//! Reads messages that stand one to a line.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
@@ -11,45 +11,47 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::crowd::{Charge, Holding};
 
-/// What is read at once. A buffer of this length counts for nothing, and is all that is kept between two lines.
+/// How many bytes are read at once. A buffer of this length is not charged to the peer, and no more is kept between two
+/// lines.
 const READ: usize = 8 * 1024;
 
-/// What a line is.
+/// A line that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// A line that is not empty, without its end.
     Message(Bytes),
-    /// A line over the limit; it was skipped, and this is what was seen of it.
+    /// A line over the limit was skipped; with what is known of it.
     TooLong(Box<Glance>),
 }
 
-/// Reads lines of bounded length.
+/// Reads lines of a limited length.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
     buffer: BytesMut,
-    /// How much of the buffer holds no line end.
+    /// How many bytes at the start of the buffer hold no line end.
     searched: usize,
     limit: usize,
-    /// A line over the limit is under way.
+    /// Whether a line over the limit is being skipped.
     skipping: bool,
-    /// What is known of it, while it is not told yet.
+    /// What is known of that line, until it is given to the caller.
     glance: Option<Box<Glance>>,
-    /// How much of it was skipped.
+    /// How many bytes of it were skipped.
     skipped: usize,
     begun: bool,
     whole: bool,
-    /// On whose account the buffer is, and for how much of it.
+    /// To whom the buffer is charged, and how much of it.
     counted: Option<(Arc<Holding>, Option<Charge>)>,
 }
 
-/// How many times the limit is read of a line that is skipped until it says which call it answers.
+/// How many times the limit is read of a skipped line to find out which call it answers. A line without an end must not
+/// be waited for.
 const PATIENCE: usize = 4;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `limit` bytes.
+    /// Reads lines of at most `limit` bytes, without white space around them and without empty lines.
     pub fn new(reader: R, limit: usize) -> Lines<R> {
         Lines {
             reader,
@@ -65,12 +67,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The same with the white space of each line, and with empty lines.
+    /// Reads lines with the white space around them, and empty lines as well.
     pub(crate) fn whole(reader: R, limit: usize) -> Lines<R> {
         Lines { whole: true, ..Lines::new(reader, limit) }
     }
 
-    /// The same, with what is held of a line on this account.
+    /// Sets to whom the bytes of a line are charged while it is read.
     #[must_use]
     pub(crate) fn counted(self, holding: Arc<Holding>) -> Lines<R> {
         Lines { counted: Some((holding, None)), ..self }
@@ -85,7 +87,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.buffered() {
                 let charge = self.counted.as_mut().and_then(|(_, charge)| charge.take());
                 if matches!(&line, Line::Message(line) if line.len() > READ) {
-                    // The room of a long line is given back with it.
+                    // A buffer that grew for a long line is freed with that line.
                     self.buffer = BytesMut::from(&self.buffer[..]);
                 }
                 return Ok(Some(match (line, charge) {
@@ -99,7 +101,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 if let Some(seen) = self.glance.take() {
                     return Ok(Some(Line::TooLong(seen)));
                 }
-                // Half a line at the end is what the peer meant to say.
+                // A last line without a line end counts as a line.
                 let rest = self.buffer.split().freeze();
                 self.searched = 0;
                 let whole = !std::mem::take(&mut self.skipping) && !rest.is_empty();
@@ -108,14 +110,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Has what the buffer holds counted.
+    /// Charges for the bytes in the buffer, and waits until there is room for them.
     async fn count(&mut self) -> io::Result<()> {
         let Some((holding, charge)) = &mut self.counted else { return Ok(()) };
         let counted = charge.as_ref().map_or(0, Charge::bytes);
         if self.buffer.len() <= counted.max(READ) {
             return Ok(());
         }
-        // As the buffer grows: by its own length.
+        // The buffer doubles when it grows.
         let held = (2 * self.buffer.len()).min(self.limit + READ).max(self.buffer.len());
         let more = holding.take(held - counted).await;
         let more = more.map_err(|full| io::Error::new(io::ErrorKind::QuotaExceeded, full.to_string()))?;
@@ -151,7 +153,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Lets go of what is buffered of a line over the limit, which is told once it is known what it is about.
+    /// Frees what is buffered of a line over the limit. The line is given to the caller when it is known which call it
+    /// answers, or when too much of it was read.
     fn skip(&mut self) -> Option<Line> {
         if !std::mem::replace(&mut self.skipping, true) {
             self.glance = Some(Box::default());
@@ -161,7 +164,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             seen.feed(&self.buffer);
         }
         self.skipped += self.buffer.len();
-        // A buffer that grew to the limit is not kept for lines that are short.
+        // A buffer that grew to the limit is not kept for short lines.
         self.buffer = BytesMut::new();
         self.searched = 0;
         let waits = self.glance.as_ref().is_some_and(|seen| seen.is_open())
@@ -169,7 +172,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if waits { None } else { self.glance.take().map(Line::TooLong) }
     }
 
-    /// Without white space around it, and without a byte order mark before the first one.
+    /// Cuts off the white space around a line, and the byte order mark before the first one.
     fn trimmed(&mut self, line: Bytes) -> Option<Bytes> {
         let start =
             if std::mem::replace(&mut self.begun, true) || !line.starts_with(BOM) { 0 } else { BOM.len() };

@@ -119,7 +119,7 @@ async fn joined(
     }
 }
 
-/// InputResponses the messages of a source into a queue, until the source ends or nobody takes from the queue.
+/// Answers the messages of a source into a queue, until the source ends or nobody takes from the queue.
 ///
 /// # Errors
 /// When reading fails.

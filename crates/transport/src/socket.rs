@@ -7,7 +7,9 @@ use std::sync::Arc;
 use proto::Principal;
 use proto::downstream::Served;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::crowd::{Budget, Connections, Seat, Share, shared_by_default};
@@ -43,7 +45,8 @@ pub async fn serve_tcp(listener: TcpListener, served: Arc<Served>, shutdown: Can
     accept::tcp(listener, shutdown, connections, serve, |_, _| async {}).await;
 }
 
-/// The same for a Unix socket, which only its owner can reach where the file's mode says so.
+/// Serves each connection to a Unix socket in the same way. Who can reach it is up to the file's mode.
+#[cfg(unix)]
 pub async fn serve_unix_lines(listener: UnixListener, served: Arc<Served>, shutdown: CancellationToken) {
     let (token, crowd) = (shutdown.clone(), Crowd::new());
     let connections = Arc::clone(&crowd.connections);

@@ -5,14 +5,15 @@ mod entry;
 mod found;
 mod read;
 mod reader;
+mod section;
 mod values;
 
 use std::path::{Path, PathBuf};
 
 use gateway::{Options, ServerOptions, Target};
 
-use crate::args::Configured;
 use crate::exit::Failure;
+use crate::options::ConfigOptions;
 
 pub(crate) use edit::{add, remove, text_of};
 pub(crate) use entry::Entry;
@@ -62,7 +63,7 @@ impl Config {
 /// Where the configuration is: as named, as `$DATELINE_CONFIG` says, or the user's own. The last may be missing.
 ///
 /// The working directory is never looked into: a repository that someone cloned must not start commands.
-pub(crate) fn place(configured: &Configured) -> Option<(PathBuf, bool)> {
+pub(crate) fn place(configured: &ConfigOptions) -> Option<(PathBuf, bool)> {
     let named = configured
         .config
         .clone()
@@ -71,7 +72,7 @@ pub(crate) fn place(configured: &Configured) -> Option<(PathBuf, bool)> {
 }
 
 /// Reads the configuration; `None` where there is none.
-pub(crate) fn load(configured: &Configured) -> Result<Option<Config>, Failure> {
+pub(crate) fn load(configured: &ConfigOptions) -> Result<Option<Config>, Failure> {
     let Some((path, must_exist)) = place(configured) else { return Ok(None) };
     if !must_exist && !path.exists() {
         return Ok(None);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gateway::Options;
+use gateway::{Options, ServerOptions, Target};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged as _;
 
@@ -88,6 +88,13 @@ impl<'a> Reader<'a> {
         let said = format!("{name:?} is not known {place}{}", nearest(&name, known));
         self.warn(at, format!("{said}; it is ignored"));
         said
+    }
+
+    /// Notes that the entry of a server is wrong; returns the server as one that cannot be used.
+    pub(super) fn unusable(&mut self, name: &str, wrong: Wrong) -> ServerOptions {
+        let why = format!("its configuration cannot be used: {} (line {})", wrong.what, wrong.line);
+        self.read.broken.push(Broken { name: name.to_owned(), wrong });
+        ServerOptions::new(name, Target::Unusable(why))
     }
 
     pub(super) fn object<'b, 'c>(&self, at: &'c ObjectProp<'b>) -> Result<&'c Object<'b>, Wrong> {

@@ -77,7 +77,7 @@ fn scripts(revision: &str) -> Vec<(&'static str, &'static str, Vec<&'static str>
     all
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_10_the_same_handlers_ask_a_session_by_requests_on_the_calls_own_stream() {
     for (wire, revision) in sessions() {
         let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
@@ -150,7 +150,7 @@ fn check_question(asked: &Value, revision: &str) {
     assert!(params.get("elicitationId").is_none(), "{asked}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_06_a_session_is_never_asked_what_it_did_not_declare() {
     for (wire, revision) in sessions() {
         for declared in [json!({}), json!({"experimental": {}}), json!({"elicitation": {}})] {
@@ -182,7 +182,7 @@ async fn life_06_a_session_is_never_asked_what_it_did_not_declare() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn questions_of_several_calls_of_a_session_do_not_meet() {
     for (wire, revision) in sessions().into_iter().filter(|(_, revision)| has_elicitation(revision)) {
         let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
@@ -217,7 +217,7 @@ async fn questions_of_several_calls_of_a_session_do_not_meet() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_session_that_refuses_declines_or_cancels_is_heard() {
     for (wire, revision) in sessions().into_iter().filter(|(_, revision)| has_elicitation(revision)) {
         let (mut client, _) = legacy(wire, revision, declarable(revision)).await;
@@ -314,7 +314,7 @@ async fn asked_by(client: &mut Client, wire: Wire, tool: &str) -> (Option<Value>
     (Some(first), reply)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn life_06_a_question_is_put_only_where_its_very_part_was_declared() {
     let declarations = [
         json!({}),
@@ -381,7 +381,7 @@ fn simple_choices() -> Value {
     })
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_12_forms_are_in_the_peer_s_own_form_and_so_is_what_the_handler_gets() {
     for (wire, revision) in sessions() {
         let what = format!("{wire:?} {revision}");
@@ -429,7 +429,7 @@ async fn mrtr_12_forms_are_in_the_peer_s_own_form_and_so_is_what_the_handler_get
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_12_a_model_s_messages_hold_several_blocks_and_tools_where_they_may() {
     let message = |role: &str, content: Value| json!({"role": role, "content": content});
     let text = |text: &str| json!({"type": "text", "text": text});

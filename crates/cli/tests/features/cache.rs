@@ -28,7 +28,7 @@ fn check_hints(result: &Value, what: &str) {
     assert!(result["cacheScope"] == "public" || result["cacheScope"] == "private", "{what}: {result}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn cache_01_cacheable_results_carry_hints_and_a_read_completed_by_answers_is_nobodys() {
     let nobodys = (json!(0), json!("private"));
     for wire in WIRES {
@@ -48,7 +48,9 @@ async fn cache_01_cacheable_results_carry_hints_and_a_read_completed_by_answers_
 
         // Every page of a list has its own.
         let say = |name: &str| Tool::new(name, "Says its name.", || async { "name" });
-        let server = Server::new("pages", "1").page_size(1).lists_fresh_for(Duration::from_secs(60));
+        let server = Server::new("pages", "1")
+            .page_size(1)
+            .cache_lists(dateline::CacheScope::Public, Duration::from_secs(60));
         let server = server.tool(say("one")).tool(say("two")).tool(say("three")).build().unwrap();
         let mut client = local(wire, server).await;
         let (mut params, mut names) = (json!({}), Vec::new());

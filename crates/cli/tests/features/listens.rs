@@ -66,7 +66,7 @@ fn strays(client: &mut Client) -> Vec<Arrival> {
         .collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_01_the_acknowledgement_comes_first_and_echoes_what_is_honoured() {
     let all = json!({
         "toolsListChanged": true,
@@ -127,7 +127,7 @@ async fn sub_01_the_acknowledgement_comes_first_and_echoes_what_is_honoured() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_02_a_listen_gets_only_the_types_it_asked_for_each_tagged_with_its_id() {
     let changed = |kind: &str| format!("notifications/{kind}/list_changed");
     let updated = "notifications/resources/updated";
@@ -194,7 +194,7 @@ async fn sub_02_a_listen_gets_only_the_types_it_asked_for_each_tagged_with_its_i
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_02_sub_07_every_type_is_announced_to_those_who_asked_for_it_alone() {
     for wire in WIRES {
         let resource = Resource::fixed("R", ResourceContents::text("r://1", "text/plain", "one"));
@@ -231,7 +231,7 @@ async fn sub_02_sub_07_every_type_is_announced_to_those_who_asked_for_it_alone()
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_03_several_listens_run_side_by_side_and_a_new_one_replaces_none() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -274,7 +274,7 @@ async fn sub_03_several_listens_run_side_by_side_and_a_new_one_replaces_none() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_modern_listen_on_a_pipe_ends_without_an_answer_when_it_is_cancelled() {
     let mut client = modern(Wire::Stdio).await;
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["demo://welcome"]});
@@ -288,7 +288,7 @@ async fn a_modern_listen_on_a_pipe_ends_without_an_answer_when_it_is_cancelled()
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sessions_know_nothing_of_listens() {
     for wire in WIRES {
         for revision in LEGACY {
@@ -345,7 +345,7 @@ fn updated(uri: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_05_updates_go_to_sessions_that_subscribed_until_they_unsubscribe() {
     for (wire, revision) in sessions() {
         let what = format!("{wire:?} {revision}");
@@ -392,7 +392,7 @@ async fn sub_05_updates_go_to_sessions_that_subscribed_until_they_unsubscribe() 
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_07_changed_lists_are_announced_to_every_session() {
     for (wire, revision) in sessions() {
         let prompt = dateline::Prompt::new("p", "P.", || async { dateline::Messages::new() });

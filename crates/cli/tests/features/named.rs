@@ -1,6 +1,8 @@
 //! What is asked for by name: completions, resources and prompts, also where there are none.
 
-use dateline::{Messages, Prompt, Rate, Resource, ResourceContents, ResourceTemplate, Server, Typed};
+use dateline::{
+    CompletionArgument, Messages, Prompt, Rate, Resource, ResourceContents, ResourceTemplate, Server,
+};
 use serde_json::{Value, json};
 use testkit::{Client, LEGACY, MODERN, Reply, Wire};
 
@@ -24,7 +26,7 @@ async fn completed(client: &mut Client, params: Value) -> Value {
 
 const TWO: &str = "test_prompt_with_arguments";
 
-#[tokio::test]
+#[testkit::test]
 async fn comp_01_a_hundred_values_at_most_come_the_best_first_with_how_many_there_are() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -67,7 +69,7 @@ async fn comp_01_a_hundred_values_at_most_come_the_best_first_with_how_many_ther
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn comp_01_who_asks_too_often_is_told_so() {
     let prompt = || {
         let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
@@ -102,7 +104,7 @@ async fn comp_01_who_asks_too_often_is_told_so() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn comp_02_unknown_references_are_refused_and_other_arguments_count_where_they_exist() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -162,11 +164,11 @@ async fn read(client: &mut Client, uri: &str) -> Reply {
     client.request("resources/read", json!({"uri": uri})).await
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_01_uris_are_checked_templates_are_read_and_what_is_not_there_says_which_it_is() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
-        let path = |vars: dateline::Vars| async move {
+        let path = |vars: dateline::Variables| async move {
             let said = json!({"path": vars.get("path"), "kind": vars.get("kind")}).to_string();
             let text = ResourceContents::text(&vars.uri, "text/plain", said);
             (vars.get("kind") != "none").then_some(text)
@@ -225,7 +227,7 @@ async fn res_01_uris_are_checked_templates_are_read_and_what_is_not_there_says_w
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prompt_01_an_unknown_prompt_and_a_missing_argument_are_refused() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -254,10 +256,10 @@ async fn prompt_01_an_unknown_prompt_and_a_missing_argument_are_refused() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn comp_01_an_answer_of_a_hundred_values_has_no_more() {
     let server = |values: usize| {
-        let all = move |_: Typed| async move { (0..values).map(|n| n.to_string()).collect() };
+        let all = move |_: CompletionArgument| async move { (0..values).map(|n| n.to_string()).collect() };
         let prompt = Prompt::new("p", "P.", || async { Messages::new() });
         let prompt = prompt.argument("a", "A.", false).complete("a", all);
         Server::new("counts", "1").prompt(prompt).build().unwrap()

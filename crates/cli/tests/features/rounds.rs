@@ -11,7 +11,7 @@ fn is_interim(reply: &Reply) -> bool {
     reply.message["result"]["resultType"] == "input_required"
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_01_only_calls_prompts_and_reads_are_answered_by_questions() {
     for wire in WIRES {
         // The demo asks in two of them. No other method does, also if it is given answers and a state.
@@ -59,7 +59,7 @@ async fn mrtr_01_only_calls_prompts_and_reads_are_answered_by_questions() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_02_only_what_this_very_request_declared_is_asked_in_every_round() {
     let declarations = [
         json!({}),
@@ -118,7 +118,7 @@ async fn mrtr_02_only_what_this_very_request_declared_is_asked_in_every_round() 
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_03_questions_or_a_state_are_there_and_questions_have_no_ids() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -171,7 +171,7 @@ async fn mrtr_03_questions_or_a_state_are_there_and_questions_have_no_ids() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_06_what_needs_an_undeclared_capability_says_which() {
     let form = json!({"elicitation": {"form": {}}});
     let due = |name: &str| match name {

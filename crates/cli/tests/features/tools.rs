@@ -1,6 +1,6 @@
 //! Tools and resources: unknown ones, misfits, and handlers that panic.
 
-use dateline::{Cx, Resource, ResourceContents, ResourceTemplate, Server, Tool, ToolResult};
+use dateline::{Context, Resource, ResourceContents, ResourceTemplate, Server, Tool, ToolResult};
 use serde_json::json;
 use testkit::{MODERN, WIRES};
 
@@ -8,7 +8,7 @@ use super::local;
 use crate::modern;
 use crate::msg::{client, everywhere, speaking};
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_01_an_unknown_tool_is_32602() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -26,7 +26,7 @@ async fn tool_01_an_unknown_tool_is_32602() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_02_input_that_does_not_fit_the_schema_has_the_form_of_the_revision() {
     let unfit = [
         ("echo", json!({})),
@@ -72,7 +72,7 @@ async fn tool_02_input_that_does_not_fit_the_schema_has_the_form_of_the_revision
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_03_a_resource_that_does_not_exist_never_yields_empty_contents() {
     let absent = [
         "demo://nothing",
@@ -111,7 +111,7 @@ async fn res_03_a_resource_that_does_not_exist_never_yields_empty_contents() {
 
 /// A server whose handlers do what handlers should not.
 fn unruly() -> Server {
-    let panics = |cx: Cx| async move {
+    let panics = |cx: Context| async move {
         assert!(cx.id().is_empty(), "this is meant to fail");
         "never"
     };
@@ -120,8 +120,8 @@ fn unruly() -> Server {
     let sum = json!({"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]});
     let server = Server::new("unruly", "1")
         .tool(Tool::new("panics", "Panics.", panics))
-        .tool(Tool::new("misfit", "Does not do what it says.", misfit).output(&sum))
-        .tool(Tool::new("bare", "Gives less than it says.", bare).output(&sum))
+        .tool(Tool::new("misfit", "Does not do what it says.", misfit).output_schema(&sum))
+        .tool(Tool::new("bare", "Gives less than it says.", bare).output_schema(&sum))
         .tool(Tool::new("echo", "Answers.", || async { "alive" }))
         .resource(Resource::new("unruly://panics", "Panics", || async {
             if true {
@@ -138,7 +138,7 @@ fn unruly() -> Server {
     server.build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_handler_that_panics_costs_its_own_call_and_a_misfit_result_is_the_servers_fault() {
     for (wire, revision) in everywhere() {
         let mut client = speaking(local(wire, unruly()).await, revision, json!({})).await;

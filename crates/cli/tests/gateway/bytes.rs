@@ -38,7 +38,7 @@ const MEMBERS: &str = concat!(
     r#""z":1,"a":[ ],"n":null},"vendor":{"x":1.0,"b":[9007199254740993]}"#
 );
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_08_params_reach_an_upstream_to_the_byte() {
     let servers =
         [("old", scripted(&["--tools", "old"])), ("new", scripted(&["--tools", "new", "--era", "modern"]))];
@@ -58,7 +58,7 @@ async fn msg_08_params_reach_an_upstream_to_the_byte() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_08_a_result_reaches_a_client_to_the_byte_where_its_revision_has_it() {
     let blocks = r#"[{"type":"text","text":"caf\u00e9\/","vendor":1.0},{"type":"hologram","depth":1e400}]"#;
     let vendor = r#""vendor":{ "big":9007199254740993,"f":1.0}"#;
@@ -86,7 +86,7 @@ async fn msg_08_a_result_reaches_a_client_to_the_byte_where_its_revision_has_it(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_08_a_tool_s_definition_reaches_a_client_to_the_byte_where_its_revision_has_it() {
     let schema = r#""inputSchema":{"type":"object", "properties":{"n":{"type":"number","maximum":1e400,"multipleOf":1.0}}}"#;
     let vendor = r#""x-vendor":{ "big":9007199254740993,"f":1.0}"#;
@@ -125,7 +125,7 @@ fn reserved(meta: &Value) -> Vec<&str> {
     keys
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_05_each_hop_has_its_own_reserved_keys_and_the_others_pass_both_ways() {
     let own = r#""io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/subscriptionId":7"#;
     let mut servers = scripts().to_vec();

@@ -5,7 +5,7 @@ use testkit::{Arrival, LATEST_LEGACY, LEGACY, MODERN, Wire};
 
 use super::{SIDES, another, cancellations, hold, of, say, scripts, shown, through};
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_01_a_cancelled_notification_ends_the_right_call_upstream_by_the_upstream_s_own_id() {
     for (wire, revision) in [
         (Wire::Stdio, MODERN),
@@ -39,7 +39,7 @@ async fn prox_01_a_cancelled_notification_ends_the_right_call_upstream_by_the_up
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_01_a_modern_client_that_disconnects_has_cancelled_its_call_and_no_other() {
     let mut control = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for side in SIDES {
@@ -56,7 +56,7 @@ async fn prox_01_a_modern_client_that_disconnects_has_cancelled_its_call_and_no_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_legacy_client_that_disconnects_has_cancelled_nothing() {
     let mut control = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for side in SIDES {
@@ -82,7 +82,7 @@ async fn a_legacy_client_that_disconnects_has_cancelled_nothing() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_call_that_ended_is_not_cancelled() {
     let mut client = through(Wire::Stdio, &scripts(), LATEST_LEGACY, json!({})).await;
     for side in SIDES {

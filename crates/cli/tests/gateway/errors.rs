@@ -5,7 +5,7 @@ use testkit::{LATEST_LEGACY, MODERN};
 
 use super::{SIDES, peers, say, scripts};
 
-#[tokio::test]
+#[testkit::test]
 async fn an_error_passes_with_its_code_its_message_and_its_data() {
     for mut peer in peers(&scripts(), json!({})).await {
         for side in SIDES {
@@ -19,7 +19,7 @@ async fn an_error_passes_with_its_code_its_message_and_its_data() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_answer_that_is_none_is_an_error_of_that_call_alone() {
     for mut peer in peers(&scripts(), json!({})).await {
         for side in SIDES {
@@ -41,7 +41,7 @@ async fn an_answer_that_is_none_is_an_error_of_that_call_alone() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_error_code_that_a_revision_lacks_does_not_reach_it() {
     for mut peer in peers(&scripts(), json!({})).await {
         // The upstream leaves out the data that errors of these codes have.
@@ -71,7 +71,7 @@ async fn an_error_code_that_a_revision_lacks_does_not_reach_it() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_unknown_resource_has_the_code_of_the_client_s_revision() {
     for mut peer in peers(&scripts(), json!({})).await {
         let wanted = if peer.revision == MODERN { -32602 } else { -32002 };
@@ -91,7 +91,7 @@ async fn an_unknown_resource_has_the_code_of_the_client_s_revision() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_unknown_tool_or_prompt_is_an_error_and_reaches_nobody() {
     for mut peer in peers(&scripts(), json!({})).await {
         // Its own name, where only the prefixed ones exist.

@@ -6,7 +6,7 @@ use testkit::{LEGACY, MODERN, WIRES, Wire};
 use super::{ERAS, listed, peers, say, scripted, through};
 use crate::DATELINE;
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_09_lists_are_merged_in_order_and_names_changed_only_where_they_collide() {
     let servers = [
         ("zeta", scripted(&["--name", "zeta", "--tools", "z2,common,z1", "--slow", "0.4"])),
@@ -32,7 +32,7 @@ async fn prox_09_lists_are_merged_in_order_and_names_changed_only_where_they_col
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn of_two_servers_with_one_resource_the_first_one_is_asked_and_it_is_listed_once() {
     let servers = [
         ("first", scripted(&["--name", "same", "--tools", "one"])),
@@ -45,7 +45,7 @@ async fn of_two_servers_with_one_resource_the_first_one_is_asked_and_it_is_liste
     assert_eq!(got["params"].get("_meta"), None, "the legacy one, which is the first, got it");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_09_every_request_reaches_its_owner_whatever_the_two_speak_and_a_rename_is_undone() {
     let mut servers: Vec<(&str, Value)> =
         LEGACY.map(|r| (r, scripted(&["--name", r, "--tools", "x", "--revision", r]))).to_vec();
@@ -99,7 +99,7 @@ async fn prox_09_every_request_reaches_its_owner_whatever_the_two_speak_and_a_re
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_04_a_list_in_several_pages_is_walked_to_its_end() {
     // An empty cursor is one too: only its absence ends a list.
     let servers = [
@@ -115,7 +115,7 @@ async fn page_04_a_list_in_several_pages_is_walked_to_its_end() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_04_a_list_in_several_pages_stays_whole_when_it_is_read_again() {
     let servers = [
         ("old", scripted(&["--tools", "a,b,grow,c", "--pages", "p2,p3"])),
@@ -139,7 +139,7 @@ async fn page_04_a_list_in_several_pages_stays_whole_when_it_is_read_again() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_04_a_cursor_that_does_not_advance_ends_that_list_and_nothing_else() {
     let servers = [
         ("stuck", scripted(&["--tools", "a,b,seen", "--pages", "again,again"])),

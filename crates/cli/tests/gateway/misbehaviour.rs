@@ -31,7 +31,7 @@ fn named<'a>(servers: &[(&'a str, &[&str])]) -> Vec<(&'a str, Value)> {
         .collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn noise_around_messages_is_skipped() {
     let modern = ["--era", "modern"];
     let noises: [(&str, &[&str]); 6] = [
@@ -52,7 +52,7 @@ async fn noise_around_messages_is_skipped() {
     all_work(&named(&servers)).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_08_a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
     let error = |code: i32, more: Value| {
         let mut error = json!({"code": code, "message": "what is that?"});
@@ -79,7 +79,7 @@ async fn prox_08_a_legacy_server_is_found_out_whatever_it_says_to_the_probe() {
     all_work(&named(&servers)).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_08_a_legacy_server_that_names_its_revisions_in_the_wrong_member_is_found_out() {
     let wrong =
         json!({"code": -32022, "message": "no", "data": {"supportedVersions": ["2025-11-25"]}}).to_string();
@@ -87,17 +87,17 @@ async fn prox_08_a_legacy_server_that_names_its_revisions_in_the_wrong_member_is
     all_work(&named(&[("wrong-member", &["--discover", &wrong]), ("no-data", &["--discover", &none])])).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_08_a_server_that_is_silent_on_the_probe_or_answers_in_plain_text_is_taken_for_a_legacy_one() {
     all_work(&named(&[("silent", &["--discover", "silent"]), ("text", &["--discover", "text"])])).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_ends_at_anything_but_initialize_is_started_again_without_the_probe() {
     all_work(&named(&[("strict", &["--exit-unless-initialize"]), ("other", &[])])).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     let mut servers = named(&[("dead", &["--exit-at-start"]), ("sound", &[])]);
     servers.push(("absent", json!({"command": "/nonexistent/program"})));
@@ -114,7 +114,7 @@ async fn prox_13_of_a_server_that_cannot_run_only_its_own_tools_are_missing() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     let servers = named(&[("mute", &["--mute"]), ("sound", &[])]);
     let mut first = through_at_once(Wire::Http, &servers, MODERN, json!({})).await;
@@ -126,7 +126,7 @@ async fn prox_13_a_server_that_never_answers_does_not_hold_up_the_others() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_01_prox_13_a_call_that_takes_too_long_ends_and_is_cancelled_upstream() {
     let servers: serde_json::Map<String, Value> =
         scripts().into_iter().map(|(name, server)| (name.to_owned(), server)).collect();
@@ -169,7 +169,7 @@ async fn prox_01_prox_13_a_call_that_takes_too_long_ends_and_is_cancelled_upstre
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_answer_that_a_server_gives_with_its_last_breath_counts() {
     for wire in WIRES {
         for side in SIDES {
@@ -180,7 +180,7 @@ async fn an_answer_that_a_server_gives_with_its_last_breath_counts() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_04_what_a_server_that_ends_said_on_stderr_is_told_to_the_user_of_this_machine_alone() {
     for wire in WIRES {
         for side in SIDES {
@@ -209,7 +209,7 @@ async fn again(client: &mut Client, side: &str, killed: &str) -> String {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it runs again")
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_12_a_server_that_is_killed_ends_its_calls_alone_and_is_started_again() {
     let over_http = [MODERN, LEGACY[0], LEGACY[1], LEGACY[2]].map(|revision| (Wire::Http, revision));
     for (wire, revision) in [(Wire::Stdio, LATEST_LEGACY)].into_iter().chain(over_http) {
@@ -253,12 +253,12 @@ async fn is_watched_again(side: &str, watching: Value) {
     assert_eq!(client.next("notifications/resources/updated").await["params"]["uri"], uri);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_subscription_outlives_the_restart_of_a_legacy_upstream() {
     is_watched_again("old", json!({"method": "resources/subscribe"})).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_subscription_outlives_the_restart_of_a_modern_upstream() {
     // There is one listen more, to the lists.
     is_watched_again("new", json!({"method": "subscriptions/listen", "count": 2})).await;

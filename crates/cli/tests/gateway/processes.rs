@@ -62,7 +62,7 @@ async fn terminate(client: &mut Client) {
     signal("TERM", &pid.to_string()).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_12_no_process_is_left_after_a_termination_over_http() {
     nothing_is_left(Wire::Http, async |client, exchange| {
         // A call that is under way would be waited for.
@@ -72,7 +72,7 @@ async fn prox_12_no_process_is_left_after_a_termination_over_http() {
     .await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_12_no_process_is_left_after_a_termination_over_a_pipe() {
     nothing_is_left(Wire::Stdio, async |client, _| {
         client.notify("notifications/cancelled", json!({"requestId": "held"})).await;
@@ -81,7 +81,7 @@ async fn prox_12_no_process_is_left_after_a_termination_over_a_pipe() {
     .await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn no_process_is_left_after_the_end_of_the_input() {
     nothing_is_left(Wire::Stdio, async |client, _| client.close_input()).await;
 }
@@ -102,7 +102,7 @@ fn children(of: &str, word: &str) -> Vec<String> {
     found.into_iter().filter(named).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_guard_that_ends_is_replaced_and_nothing_is_left_when_dateline_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port().to_string();

@@ -5,7 +5,7 @@ use testkit::{Arrival, LEGACY, MODERN, Wire};
 
 use super::{SIDES, another, demos, of, peers, say, scripts, shown, through};
 
-#[tokio::test]
+#[testkit::test]
 async fn progress_passes_with_the_token_of_the_client() {
     let reports = json!([
         r#""progress":1,"total":9007199254740993"#,
@@ -40,7 +40,7 @@ async fn progress_passes_with_the_token_of_the_client() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_messages_pass_where_the_client_wants_them() {
     for mut peer in peers(&demos(), json!({})).await {
         for side in SIDES {
@@ -73,7 +73,7 @@ async fn log_messages_pass_where_the_client_wants_them() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_log_message_passes_as_it_was_sent() {
     let params =
         json!({"level": "notice", "logger": "l", "data": {"big": 9_007_199_254_740_993_u64}, "vendor": 1});
@@ -93,7 +93,7 @@ async fn a_log_message_passes_as_it_was_sent() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_07_clients_with_the_same_ids_and_tokens_do_not_meet() {
     let mut control = through(Wire::Http, &scripts(), MODERN, json!({})).await;
     for side in SIDES {

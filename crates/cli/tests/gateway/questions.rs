@@ -64,7 +64,7 @@ async fn answered(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn questions_pass_between_peers_of_all_revisions_in_the_way_of_each() {
     for mut peer in peers(&demos(), everything()).await {
         for side in SIDES {
@@ -87,7 +87,7 @@ async fn questions_pass_between_peers_of_all_revisions_in_the_way_of_each() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn several_questions_at_once_and_in_turn_are_all_asked_and_answered() {
     let answer = |question: &Value| match question["method"].as_str().unwrap() {
         "roots/list" => json!({"roots": []}),
@@ -117,7 +117,7 @@ async fn several_questions_at_once_and_in_turn_are_all_asked_and_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_client_that_declared_nothing_is_asked_nothing_and_the_call_ends() {
     for mut peer in peers(&demos(), json!({})).await {
         for side in SIDES {
@@ -140,7 +140,7 @@ async fn a_client_that_declared_nothing_is_asked_nothing_and_the_call_ends() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_question_is_put_only_where_its_very_mode_was_declared() {
     let elicit = |mode| {
         let params = match mode {
@@ -188,7 +188,7 @@ fn ask_roots() -> Value {
     json!({"questions": [{"method": "roots/list"}]})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_modern_upstream_gets_its_own_state_back_to_the_byte_on_a_retry_with_an_id_of_its_own() {
     for mut peer in peers(&scripts(), everything()).await {
         // A number in its own form shows that the answer is not written anew; no field that is known can hold one.
@@ -207,7 +207,7 @@ async fn a_modern_upstream_gets_its_own_state_back_to_the_byte_on_a_retry_with_a
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_modern_upstream_that_wants_to_be_called_again_with_a_state_alone_is() {
     for mut peer in peers(&scripts(), json!({})).await {
         let (reply, asked) =
@@ -218,7 +218,7 @@ async fn a_modern_upstream_that_wants_to_be_called_again_with_a_state_alone_is()
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_result_of_an_unknown_type_is_an_error_and_one_of_none_is_complete() {
     for mut peer in peers(&scripts(), json!({})).await {
         let future = json!({"result": r#"{"resultType":"future","content":[]}"#});
@@ -229,7 +229,7 @@ async fn a_result_of_an_unknown_type_is_an_error_and_one_of_none_is_complete() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_modern_upstream_that_sends_a_request_is_not_answered() {
     let mut client = through(Wire::Stdio, &scripts(), LATEST_LEGACY, everything()).await;
     let reply = client.call("new_wire_request", json!({})).await;
@@ -239,7 +239,7 @@ async fn a_modern_upstream_that_sends_a_request_is_not_answered() {
     assert_eq!(say(&mut client, "new_seen", json!({"method": null})).await, "");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_legacy_client_s_refusal_reaches_a_legacy_upstream() {
     let mut client = through(Wire::Stdio, &scripts(), LATEST_LEGACY, everything()).await;
     let id = client.begin("tools/call", json!({"name": "old_ask", "arguments": ask_roots()})).await;
@@ -250,7 +250,7 @@ async fn a_legacy_client_s_refusal_reaches_a_legacy_upstream() {
     assert_eq!(told["error"], error);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_legacy_client_s_refusal_ends_the_call_of_a_modern_upstream() {
     for wire in WIRES {
         let mut client = through(wire, &scripts(), LATEST_LEGACY, everything()).await;
@@ -279,7 +279,7 @@ async fn retry(client: &mut Client, tool: &str, arguments: &Value, state: &str) 
     client.request("tools/call", call).await
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_state_that_is_changed_foreign_or_used_up_is_refused_and_does_no_harm() {
     for wire in WIRES {
         let mut client = through(wire, &scripts(), MODERN, everything()).await;
@@ -314,7 +314,7 @@ async fn a_state_that_is_changed_foreign_or_used_up_is_refused_and_does_no_harm(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_client_that_cancels_while_it_is_asked_has_cancelled_the_call_upstream() {
     for wire in WIRES {
         let mut client = through(wire, &scripts(), LATEST_LEGACY, everything()).await;
@@ -331,7 +331,7 @@ async fn a_client_that_cancels_while_it_is_asked_has_cancelled_the_call_upstream
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_question_that_may_be_another_client_s_is_put_to_nobody() {
     // The upstream does not say in which of its calls it asks, and only the other client could be asked.
     let mut asker = through(Wire::Http, &scripts(), LATEST_LEGACY, json!({})).await;
@@ -346,7 +346,7 @@ async fn a_question_that_may_be_another_client_s_is_put_to_nobody() {
     assert!(told.get("error").is_some(), "{told}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn over_http_a_question_goes_to_no_client_by_a_guess_and_is_refused_at_once() {
     let mut away = through(Wire::Http, &scripts(), MODERN, json!({"elicitation": {}})).await;
     let question = json!({"method": "elicitation/create", "params": {

@@ -178,7 +178,7 @@ async fn cancel_reaches(client: &mut Client, wire: Wire, told: &str) {
     within(&format!("{told}: the cancellation arrives"), noted).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prox_08_an_upstream_of_http_sse_is_found_out_or_named_and_all_passes() {
     let upstream = demo_at("dual").await;
     for named in [false, true] {
@@ -202,7 +202,7 @@ async fn prox_08_an_upstream_of_http_sse_is_found_out_or_named_and_all_passes() 
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_upstream_of_http_sse_that_is_killed_fails_its_calls_at_once_and_is_back() {
     let mut upstream = demo_at("dual").await;
     let relay = Relay::start(&upstream).await;
@@ -354,7 +354,7 @@ async fn serve(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_endpoint_of_http_sse_is_used_where_it_is_of_the_stream_s_own_origin_only() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = elsewhere.local_addr().unwrap().port();
@@ -409,7 +409,7 @@ async fn an_endpoint_of_http_sse_is_used_where_it_is_of_the_stream_s_own_origin_
     assert!(visit.is_none(), "nobody is sent elsewhere");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_of_http_sse_that_takes_no_call_or_ends_its_stream_fails_the_call_at_once() {
     let opening = "event: endpoint\ndata: /messages\n\n";
     for manner in [Manner::Refuses(404), Manner::Refuses(500), Manner::Refuses(413), Manner::Leaves] {
@@ -430,7 +430,7 @@ async fn a_server_of_http_sse_that_takes_no_call_or_ends_its_stream_fails_the_ca
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_stream_that_a_server_closes_before_the_answer_is_gone_on_with() {
     let upstream = demo_at("legacy").await;
     let relay = Relay::start(&upstream).await;
@@ -466,7 +466,7 @@ async fn a_stream_that_a_server_closes_before_the_answer_is_gone_on_with() {
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_upstream_that_no_longer_knows_the_session_is_opened_again_without_a_call_lost() {
     let mut upstream = demo_at("legacy").await;
     let relay = Relay::start(&upstream).await;
@@ -492,7 +492,7 @@ async fn an_upstream_that_no_longer_knows_the_session_is_opened_again_without_a_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn changes_of_an_upstream_that_was_away_are_told_though_nobody_calls_it() {
     for era in ["legacy", "modern"] {
         for path in ["/mcp", "/sse"] {

@@ -11,7 +11,7 @@ use super::{Config, listed, peers, scripted, through};
 use crate::DATELINE;
 use crate::program::run;
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_05_a_proxy_renames_what_has_no_legal_name_and_undoes_it_upstream() {
     let long = "l".repeat(200);
     let names = ["x/y z", "größe", "a:b", "fine", "x_y_z", "\u{1b}[31m", &long];
@@ -43,7 +43,7 @@ fn annotated(name: &str, properties: &Value) -> String {
     json!({"name": name, "inputSchema": {"type": "object", "properties": properties}}).to_string()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_06_a_proxy_leaves_out_a_tool_whose_annotations_break_the_rules_and_says_so() {
     let text = |header: &str| json!({"type": "string", "x-mcp-header": header});
     let bad = [
@@ -92,7 +92,7 @@ fn steers(text: &str) -> bool {
     text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_08_what_a_server_says_cannot_steer_a_terminal() {
     let definition = json!({"name": "fine", "title": STEERING, "description": STEERING, "inputSchema": {"type": "object"}});
     let steered = json!({"name": STEERING, "description": STEERING, "inputSchema": {"type": "object"}});
@@ -116,7 +116,7 @@ async fn tool_08_what_a_server_says_cannot_steer_a_terminal() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_08_why_a_server_does_not_run_cannot_steer_a_terminal() {
     let refuses = format!(
         "import sys, json\nfor line in sys.stdin:\n  m = json.loads(line)\n  \
@@ -147,7 +147,7 @@ async fn tool_08_why_a_server_does_not_run_cannot_steer_a_terminal() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_08_what_a_server_says_on_stderr_cannot_steer_a_log() {
     let script =
         format!("printf '\\033[2Jfirst\\nsecond\\233\\rthird\\n' >&2; exec '{DATELINE}' demo --stdio");

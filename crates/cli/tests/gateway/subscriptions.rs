@@ -7,7 +7,7 @@ use super::{
     ERAS, SIDES, cancellations, listed, peers, say, scripted, scripts, shown, through, unwatch, watch,
 };
 
-#[tokio::test]
+#[testkit::test]
 async fn an_update_of_a_watched_resource_of_either_upstream_reaches_who_watches_it() {
     for mut peer in peers(&scripts(), json!({})).await {
         let uris = ["scripted://old/a", "scripted://new/by/7"];
@@ -31,7 +31,7 @@ async fn an_update_of_a_watched_resource_of_either_upstream_reaches_who_watches_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_no_longer_watched_is_given_up_upstream() {
     for (wire, revision) in WIRES.into_iter().flat_map(|wire| ERAS.map(|revision| (wire, revision))) {
         let mut client = through(wire, &scripts(), revision, json!({})).await;
@@ -49,7 +49,7 @@ async fn what_is_no_longer_watched_is_given_up_upstream() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_an_upstream_refuses_to_watch_is_not_honoured() {
     let [a, b] = ["scripted://old/a", "scripted://old/b"];
     let servers = [("old", scripted(&["--name", "old", "--unwatched", a]))];
@@ -69,7 +69,7 @@ async fn what_an_upstream_refuses_to_watch_is_not_honoured() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_07_a_changed_list_of_an_upstream_is_read_again_and_announced() {
     for mut peer in peers(&scripts(), json!({})).await {
         let client = &mut peer.client;

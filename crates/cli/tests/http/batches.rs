@@ -98,7 +98,7 @@ async fn alive(client: &mut Client, what: &str) {
     assert!(said.is_none(), "after {what}: {said:?}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_the_requests_of_a_batch_are_answered_together_in_one_array() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -131,7 +131,7 @@ async fn http_05_the_requests_of_a_batch_are_answered_together_in_one_array() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_a_batch_without_requests_is_not_answered_and_an_empty_one_is_refused() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -161,7 +161,7 @@ async fn http_05_a_batch_without_requests_is_not_answered_and_an_empty_one_is_re
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_initialize_is_refused_in_a_batch_and_what_is_beside_it_is_answered() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -197,7 +197,7 @@ async fn http_05_initialize_is_refused_in_a_batch_and_what_is_beside_it_is_answe
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_every_request_of_a_batch_with_an_id_twice_is_answered() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -214,7 +214,7 @@ async fn http_05_every_request_of_a_batch_with_an_id_twice_is_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_a_cancelled_call_of_a_batch_is_not_answered_and_the_others_are() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -253,7 +253,7 @@ async fn http_05_a_cancelled_call_of_a_batch_is_not_answered_and_the_others_are(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_progress_and_questions_of_a_batched_call_come_on_the_stream_of_the_batch() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({"sampling": {}})).await;
@@ -305,7 +305,7 @@ async fn http_05_progress_and_questions_of_a_batched_call_come_on_the_stream_of_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_a_client_that_takes_one_object_gets_the_array_as_one() {
     let server = modern(Wire::Http).await;
     let mut live = session(&server, BATCHING, json!({"sampling": {}})).await;
@@ -344,7 +344,7 @@ fn batches() -> Vec<Value> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_06_a_batch_is_refused_whole_in_every_other_revision() {
     for (wire, revision) in sessions().into_iter().filter(|(_, revision)| *revision != BATCHING) {
         let mut client = client(wire, revision, json!({})).await;
@@ -366,7 +366,7 @@ async fn http_06_a_batch_is_refused_whole_in_every_other_revision() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_06_a_batch_is_refused_whole_outside_of_sessions() {
     let mut server = modern(Wire::Http).await;
     for batch in batches() {
@@ -409,7 +409,7 @@ fn long(id: u64, bytes: usize) -> Value {
     call(id, "echo", json!({"message": "x".repeat(bytes)}))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_an_array_of_more_messages_than_it_may_hold_is_refused_whole() {
     for wire in LEGACY_WIRES {
         let mut client = client(wire, BATCHING, json!({})).await;
@@ -438,7 +438,7 @@ async fn http_05_an_array_of_more_messages_than_it_may_hold_is_refused_whole() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_05_answers_that_would_be_too_long_together_are_errors_each_to_its_request() {
     const LIMIT: usize = 40_000;
     for wire in LEGACY_WIRES {

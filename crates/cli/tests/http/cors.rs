@@ -65,7 +65,7 @@ fn is_shown(header: impl Fn(&'static str) -> Option<String>, origin: &str, told:
     assert_eq!(exposed, ["mcp-protocol-version", "mcp-session-id", "www-authenticate"], "{told}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_preflights_are_answered_to_pages_that_were_let_in() {
     let program = demo().await;
     let url = program.url.as_deref().unwrap();
@@ -112,7 +112,7 @@ async fn http_26_preflights_are_answered_to_pages_that_were_let_in() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_without_the_flag_only_its_own_pages_are_let_in() {
     let program = Program::http(DATELINE, &["demo", "--listen", "127.0.0.1:0"]).await;
     let url = program.url.as_deref().unwrap();
@@ -127,7 +127,7 @@ async fn http_26_without_the_flag_only_its_own_pages_are_let_in() {
     is_shown(|name| answer.header(name).map(str::to_owned), &own, "its own page");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_a_page_reads_answers_and_refusals_of_modern_requests() {
     let program = demo().await;
     let url = program.url.as_deref().unwrap();
@@ -170,7 +170,7 @@ async fn http_26_a_page_reads_answers_and_refusals_of_modern_requests() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_a_page_has_a_session_in_each_revision_of_them() {
     let program = demo().await;
     let url = program.url.as_deref().unwrap();
@@ -214,7 +214,7 @@ async fn http_26_a_page_has_a_session_in_each_revision_of_them() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_a_page_has_a_session_of_http_sse() {
     let program = demo().await;
     let url = program.url.as_deref().unwrap();
@@ -244,7 +244,7 @@ async fn http_26_a_page_has_a_session_of_http_sse() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_what_is_no_origin_is_said_at_the_start() {
     for (given, said) in [
         ("*", "name each one"),
@@ -274,7 +274,7 @@ async fn http_26_what_is_no_origin_is_said_at_the_start() {
     assert_eq!(answer.header("access-control-allow-origin"), Some(PAGE));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_26_the_gateway_lets_pages_in_too_and_the_admin_api_beside_it_shows_them_nothing() {
     let folder = std::env::temp_dir().join(format!("dateline-cors-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

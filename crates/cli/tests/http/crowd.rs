@@ -35,7 +35,7 @@ async fn post(url: &str, session: Option<&str>, message: &Value) -> Option<Strin
     header(response.headers(), "mcp-session-id").map(str::to_owned)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_two_thousand_sessions_with_a_stream_each_cost_a_file_each_and_are_each_told_once() {
     let mut server = modern(Wire::Http).await;
     let quiet = open_files(&server);
@@ -80,7 +80,7 @@ async fn http_13_two_thousand_sessions_with_a_stream_each_cost_a_file_each_and_a
     assert_eq!(post(&at, Some(&id), &request("p", "ping", json!({}))).await, None);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_a_client_that_vanishes_leaves_no_connection_and_its_session_can_be_ended() {
     let mut server = modern(Wire::Http).await;
     let quiet = open_files(&server);
@@ -130,7 +130,7 @@ async fn opened(at: &str, session: &str) -> TcpStream {
     stream
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_streams_end_in_good_order_with_the_server() {
     for signal in ["TERM", "INT"] {
         let mut server = modern(Wire::Http).await;

@@ -7,7 +7,7 @@ use super::{authority, discover, fetch, fetch_modern, id_of, initialize, post, s
 use crate::era::{ask, request, sampled};
 use crate::{DATELINE, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn http_01_a_foreign_origin_or_host_is_403_on_every_route() {
     let server = modern(Wire::Http).await;
     let (url, here) = (url(&server), authority(url(&server)));
@@ -68,7 +68,7 @@ async fn http_01_a_foreign_origin_or_host_is_403_on_every_route() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_01_where_other_machines_may_call_foreign_pages_may_not() {
     let args = ["demo", "--listen", "0.0.0.0:0", "--allow-remote", "--allow-host", "Gateway.Example"];
     let program = Program::http(DATELINE, &args).await;
@@ -89,7 +89,7 @@ async fn http_01_where_other_machines_may_call_foreign_pages_may_not() {
     assert_eq!(fetch_modern(url, &discover("d"), &headers).await.status, 403, "a rebound name");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_03_notifications_and_responses_are_202_without_a_body_or_an_error() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -146,7 +146,7 @@ async fn http_03_notifications_and_responses_are_202_without_a_body_or_an_error(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_03_what_a_session_does_not_take_in_is_not_202() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

@@ -54,7 +54,7 @@ async fn in_admitted_forms(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_04_a_request_is_answered_by_an_object_or_a_stream_as_accept_admits() {
     let mut client = modern(Wire::Http).await;
     for (method, params) in [
@@ -84,7 +84,7 @@ async fn http_04_a_request_is_answered_by_an_object_or_a_stream_as_accept_admits
     assert_eq!(streamed.notifications("notifications/progress").len(), 3);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_04_what_is_answered_at_once_has_the_admitted_form_too() {
     let mut client = modern(Wire::Http).await;
     let fitting = [("mcp-protocol-version", MODERN), ("mcp-method", "server/discover")];
@@ -104,7 +104,7 @@ async fn http_04_what_is_answered_at_once_has_the_admitted_form_too() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_04_a_form_with_a_weight_of_zero_is_not_admitted_however_it_is_written() {
     let mut client = modern(Wire::Http).await;
     let asked = request("z", "tools/call", echo(meta(MODERN)));
@@ -118,7 +118,7 @@ async fn http_04_a_form_with_a_weight_of_zero_is_not_admitted_however_it_is_writ
     in_admitted_forms(&mut client, &asked, &lent(&fitting), &accepts).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_04_no_admitted_form_is_406_and_another_content_type_415() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -157,7 +157,7 @@ async fn http_04_no_admitted_form_is_406_and_another_content_type_415() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_04_a_listen_that_may_not_be_a_stream_is_406_to_its_id() {
     let server = modern(Wire::Http).await;
     let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta(MODERN)});

@@ -7,7 +7,7 @@ use super::{fetch, fetch_modern, is_mismatch, named, url};
 use crate::era::{CAPABILITIES, VERSION, echo, fitting, haiku_topic, meta, request};
 use crate::modern;
 
-#[tokio::test]
+#[testkit::test]
 async fn http_18_version_method_and_name_are_required_and_values_keep_their_case() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -82,7 +82,7 @@ fn region(id: &str, region: &str) -> Value {
     request(id, "tools/call", json!({"name": "query_region", "arguments": arguments, "_meta": meta(MODERN)}))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_20_the_base64_form_is_decoded_before_comparing_and_a_broken_one_refused() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -138,7 +138,7 @@ async fn http_20_the_base64_form_is_decoded_before_comparing_and_a_broken_one_re
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_20_only_names_and_parameters_have_a_base64_form() {
     let server = modern(Wire::Http).await;
     let asked = request("m", "tools/call", echo(meta(MODERN)));
@@ -153,7 +153,7 @@ async fn http_20_only_names_and_parameters_have_a_base64_form() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_21_a_header_fault_is_32020_with_400_and_a_missing_meta_field_is_not() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

@@ -42,7 +42,7 @@ fn is_full(answer: &str, status: &str, what: &str) {
     assert!(body["error"]["message"].as_str().unwrap().contains(what), "{body}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_413_comes_from_the_announced_length_and_reaches_a_client_that_still_writes() {
     let server = demo(&["--max-message", "1000"]).await;
     let at = url(&server);
@@ -83,7 +83,7 @@ fn padded(message: &str, length: usize) -> String {
     [&" ".repeat(length - message.len()), message].concat()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_unfinished_bodies_hold_so_much_together_and_the_oldest_goes() {
     let mut server = demo(&["--max-held", "4000000", "--max-message", "3000000"]).await;
     let at = url(&server).to_owned();
@@ -108,7 +108,7 @@ async fn http_25_unfinished_bodies_hold_so_much_together_and_the_oldest_goes() {
     assert_eq!(server.call("echo", json!({"message": "x".repeat(500_000)})).await.said().len(), 500_000);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_one_address_uses_up_its_share_and_pushes_out_its_own() {
     let mut server = demo(&["--max-held", "8000000", "--max-message", "2000000"]).await;
     let at = url(&server).to_owned();
@@ -127,7 +127,7 @@ async fn http_25_one_address_uses_up_its_share_and_pushes_out_its_own() {
     assert_eq!(server.call("echo", json!({"message": "hi"})).await.said(), "hi");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_connections_that_wait_for_their_client_make_room_and_those_that_work_do_not() {
     let mut server = demo(&["--max-connections", "8"]).await;
     let at = url(&server).to_owned();
@@ -168,7 +168,7 @@ async fn fetch_ping(at: &str) -> String {
     rest(stream).await
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_07_one_address_has_a_share_of_the_sessions_and_ends_its_own() {
     let server = demo(&["--max-sessions", "8", "--share", "25"]).await;
     let at = url(&server).to_owned();
@@ -196,7 +196,7 @@ async fn http_07_one_address_has_a_share_of_the_sessions_and_ends_its_own() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_half_sent_requests_do_not_hold_up_the_end_and_calls_under_way_do() {
     let mut server = demo(&[]).await;
     let at = url(&server).to_owned();
@@ -217,7 +217,7 @@ async fn http_13_half_sent_requests_do_not_hold_up_the_end_and_calls_under_way_d
     assert_eq!(server.exit().await, Some(0));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_listen_names_so_many_resources_and_none_too_long() {
     for wire in WIRES {
         let mut client = modern(wire).await;

@@ -50,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_01_a_name_that_nobody_allowed_is_refused_on_an_address_that_other_machines_reach() {
     let args = ["demo", "--listen", "0.0.0.0:0", "--allow-remote", "--allow-host", "gateway.example"];
     let program = Program::http(DATELINE, &args).await;
@@ -92,7 +92,7 @@ async fn http_01_a_name_that_nobody_allowed_is_refused_on_an_address_that_other_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_01_an_address_that_is_listened_on_alone_is_the_only_one_beside_loopback() {
     // All of 127.0.0.0/8 is this machine; where it is not, nothing can be listened on there, and other tests show it.
     let program = Program::http(DATELINE, &["demo", "--listen", "127.0.0.2:0"]).await;
@@ -104,7 +104,7 @@ async fn http_01_an_address_that_is_listened_on_alone_is_the_only_one_beside_loo
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_01_pages_of_this_machine_may_call_under_each_of_its_names_for_itself() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -125,7 +125,7 @@ async fn http_01_pages_of_this_machine_may_call_under_each_of_its_names_for_itse
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_refusal_shows_what_was_sent_escaped_and_no_more_than_can_be_read() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -142,7 +142,7 @@ async fn a_refusal_shows_what_was_sent_escaped_and_no_more_than_can_be_read() {
     assert!(answer.status == 403 && !answer.body.contains("secret"), "{}", answer.body);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_two_readers_would_read_as_two_things_is_refused() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -174,7 +174,7 @@ async fn what_two_readers_would_read_as_two_things_is_refused() {
     assert_eq!(reply.status(), Some(200), "the session is as it was");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_request_line_and_the_host_header_must_name_the_same_host() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -205,7 +205,7 @@ async fn the_request_line_and_the_host_header_must_name_the_same_host() {
     says(&send(&format!("http://{evil}/mcp"), &evil).await, 403, &["evil.example"]);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn paths_with_a_slash_at_their_end_are_served_and_a_404_names_the_right_ones() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -254,7 +254,7 @@ async fn one_answer(stream: &mut tokio::net::TcpStream) -> String {
     read
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_refusal_that_closes_the_connection_says_so_and_another_one_does_not() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -280,7 +280,7 @@ async fn a_refusal_that_closes_the_connection_says_so_and_another_one_does_not()
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn the_admin_api_is_not_beside_a_remote_address_without_a_token() {
     let config = Config::new(&[("one", demo("modern"))]);
     let folder = Folder::new("token");
@@ -355,7 +355,7 @@ async fn the_admin_api_is_not_beside_a_remote_address_without_a_token() {
     assert_eq!(ask("/v1/status", &[("Authorization", &bearer(1))]).await.status, 401);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_no_host_is_said_at_the_start() {
     for (given, said) in [
         ("*", "name each one"),
@@ -372,7 +372,7 @@ async fn what_is_no_host_is_said_at_the_start() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn new_connections_are_refused_while_the_last_call_comes_to_its_end() {
     let folder = Folder::new("end");
     let unix = folder.path("socket");

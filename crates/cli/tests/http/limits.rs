@@ -26,7 +26,7 @@ fn nested(id: &str, mut levels: usize, marked: bool) -> String {
     asked.to_string().replace("\"DEEP\"", &deep)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_a_body_over_the_limit_is_413_and_the_process_lives_on() {
     const LIMIT: usize = 1000;
     let mut server = Client::start(Wire::Http, DATELINE, &["demo", "--max-message", "1000"]).await;
@@ -65,7 +65,7 @@ async fn http_25_a_body_over_the_limit_is_413_and_the_process_lives_on() {
     assert!(server.program.as_mut().unwrap().child.try_wait().unwrap().is_none());
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_nesting_over_the_limit_is_400_and_the_process_lives_on() {
     let mut server = modern(Wire::Http).await;
     let fit = [("MCP-Protocol-Version", MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
@@ -92,7 +92,7 @@ async fn http_25_nesting_over_the_limit_is_400_and_the_process_lives_on() {
     assert!(server.program.as_mut().unwrap().child.try_wait().unwrap().is_none());
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_25_a_slow_sender_holds_up_nobody_else() {
     let mut server = modern(Wire::Http).await;
     let at = url(&server).to_owned();
@@ -120,7 +120,7 @@ async fn http_25_a_slow_sender_holds_up_nobody_else() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_message_of_megabytes_is_taken_where_nothing_is_configured() {
     let mut server = modern(Wire::Http).await;
     let long = "x".repeat(8 << 20);

@@ -71,7 +71,7 @@ async fn accepted(endpoint: &str, message: &Value) {
     assert!(answer.status == 202 && answer.is_empty(), "{message}: {} {:?}", answer.status, answer.body);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_01_the_stream_opens_with_the_endpoint_and_every_message_is_a_message_event() {
     // The bytes are read by hand, below what a client shows.
     testkit::covers(&LEGACY, Wire::Sse, testkit::Between::Nothing);
@@ -133,7 +133,7 @@ async fn sse_01_the_stream_opens_with_the_endpoint_and_every_message_is_a_messag
     Raw::open(&sse, "").await.endpoint(&sse).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_02_the_session_s_id_has_128_random_bits_and_is_gone_with_its_stream() {
     let server = modern(Wire::Http).await;
     let quiet = open_files(&server);
@@ -172,7 +172,7 @@ fn is_refused(answer: &Answer, status: u16, told: &str) {
     assert!(!(-32099..=-32020).contains(&code), "{told}: {code} is of another era");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_02_both_doors_refuse_what_is_foreign_unknown_or_no_message() {
     let server = modern(Wire::Http).await;
     let sse = sse_url(url(&server));
@@ -269,7 +269,7 @@ async fn sse_02_both_doors_refuse_what_is_foreign_unknown_or_no_message() {
     assert!(!rest.iter().any(|a| matches!(a, Arrival::Message(..) | Arrival::End(_))), "{rest:?}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_03_every_handshake_revision_is_negotiated_and_no_other_era_is_spoken() {
     let server = modern(Wire::Http).await;
     let sse = sse_url(url(&server));
@@ -309,7 +309,7 @@ async fn sse_03_every_handshake_revision_is_negotiated_and_no_other_era_is_spoke
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_a_client_that_vanishes_leaves_nothing_and_its_calls_are_cancelled() {
     let mut server = modern(Wire::Http).await;
     let quiet = open_files(&server);

@@ -198,7 +198,7 @@ fn stream_of(id: &str) -> &str {
     id.rsplit_once('-').unwrap_or_else(|| panic!("{id} names no stream")).0
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_a_message_goes_out_on_one_of_several_streams() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -241,7 +241,7 @@ async fn http_13_a_message_goes_out_on_one_of_several_streams() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_what_concerns_a_call_goes_on_the_stream_of_the_call() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -287,7 +287,7 @@ async fn http_13_what_concerns_a_call_goes_on_the_stream_of_the_call() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_13_a_get_without_a_session_is_405_and_streams_are_limited() {
     let server = Server::start().await;
     let answer = fetch(url(&server.client), "GET", &[("Accept", "text/event-stream")], "").await;
@@ -346,7 +346,7 @@ async fn http_13_a_get_without_a_session_is_405_and_streams_are_limited() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_event_ids_are_unique_in_a_session_and_name_their_stream() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -380,7 +380,7 @@ async fn http_14_event_ids_are_unique_in_a_session_and_name_their_stream() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_a_stream_opens_with_an_empty_event_from_2025_11_25_on() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -412,7 +412,7 @@ async fn http_14_a_stream_opens_with_an_empty_event_from_2025_11_25_on() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_replay_goes_on_behind_the_event_named_on_that_stream_alone() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -470,7 +470,7 @@ async fn http_14_replay_goes_on_behind_the_event_named_on_that_stream_alone() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_what_nobody_could_read_waits_for_the_next_stream_and_goes_out_once() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -498,7 +498,7 @@ fn progress(messages: &[&Value]) -> Vec<u64> {
     messages.iter().filter_map(of).map(|progress| progress as u64).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_http_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with() {
     let mut server = Server::start().await;
     for revision in LEGACY {
@@ -559,7 +559,7 @@ async fn http_14_http_15_a_call_whose_client_is_away_goes_on_and_is_gone_on_with
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_15_a_silent_call_and_a_question_outlive_their_connection() {
     let server = Server::start().await;
     let live = opened(&server, LATEST_LEGACY, json!({"sampling": {}})).await;
@@ -592,7 +592,7 @@ async fn http_15_a_silent_call_and_a_question_outlive_their_connection() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_a_last_event_id_that_names_nothing_here_is_400() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -637,7 +637,7 @@ async fn http_14_a_last_event_id_that_names_nothing_here_is_400() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_a_server_that_closes_early_says_when_to_come_back() {
     let server = Server::start().await;
     for revision in LEGACY {
@@ -667,7 +667,7 @@ async fn http_14_a_server_that_closes_early_says_when_to_come_back() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn streams_that_are_gone_on_with_do_not_steal_each_other_s_place() {
     let server = Server::start().await;
     for revision in LEGACY {

@@ -11,7 +11,7 @@ use super::{
 use crate::era::{ask, beside, echo, meta, request};
 use crate::{long_countdown, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn http_07_a_session_id_is_visible_ascii_and_has_128_random_bits() {
     let server = modern(Wire::Http).await;
     let mut ids = BTreeSet::new();
@@ -34,7 +34,7 @@ async fn http_07_a_session_id_is_visible_ascii_and_has_128_random_bits() {
     assert!(bits >= 128.0, "{bits} bits");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_08_a_request_without_the_id_after_initialize_is_400() {
     let server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -87,7 +87,7 @@ async fn is_gone(url: &str, revision: &str, id: &str) {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_09_an_id_that_was_ended_or_never_given_is_404() {
     let server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -100,7 +100,7 @@ async fn http_09_an_id_that_was_ended_or_never_given_is_404() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_10_delete_ends_the_session_with_all_that_runs_in_it() {
     let mut server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -133,7 +133,7 @@ async fn http_10_delete_ends_the_session_with_all_that_runs_in_it() {
     assert_eq!((answer.status, answer.error().1), (405, None));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_11_a_version_that_is_not_the_session_s_is_400_and_changes_nothing() {
     let mut server = modern(Wire::Http).await;
     for revision in LEGACY {
@@ -179,7 +179,7 @@ async fn http_11_a_version_that_is_not_the_session_s_is_400_and_changes_nothing(
     assert_eq!(server.call("cancelled_calls", json!({})).await.said(), "");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_12_without_a_version_the_session_s_holds_and_without_a_session_2025_03_26() {
     let server = modern(Wire::Http).await;
     let mut lists = BTreeSet::new();
@@ -207,7 +207,7 @@ async fn http_12_without_a_version_the_session_s_holds_and_without_a_session_202
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_17_a_modern_request_gets_no_session_id() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

@@ -9,7 +9,7 @@ use super::{discover, fetch, fetch_modern, id_of, is_mismatch, session, url};
 use crate::era::{LOG_LEVEL, VERSION, meta, request};
 use crate::modern;
 
-#[tokio::test]
+#[testkit::test]
 async fn http_22_an_unknown_or_removed_method_is_404_with_32601() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -93,7 +93,7 @@ fn faults(client: &Client) -> Vec<Fault> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_23_every_error_is_json_rpc_with_the_status_that_is_assigned() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -141,7 +141,7 @@ async fn http_23_every_error_is_json_rpc_with_the_status_that_is_assigned() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_23_a_status_is_decided_before_a_stream_begins() {
     let server = modern(Wire::Http).await;
     for (asked, headers, code, status) in faults(&server) {
@@ -152,7 +152,7 @@ async fn http_23_a_status_is_decided_before_a_stream_begins() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_legacy_peer_is_refused_in_json_rpc_of_its_own_era() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

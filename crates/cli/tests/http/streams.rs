@@ -10,7 +10,7 @@ use super::{connected, discover, head, id_of, is_cancelled, session, url, with_p
 use crate::era::{beside, echo, fitting, lent, meta, request};
 use crate::{long_countdown, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn http_16_event_streams_are_not_buffered_and_carry_comments() {
     let mut client = modern(Wire::Http).await;
     // One step, and then a minute of silence.
@@ -44,7 +44,7 @@ async fn http_16_event_streams_are_not_buffered_and_carry_comments() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_24_a_disconnect_cancels_the_call_and_ends_its_stream() {
     let mut server = modern(Wire::Http).await;
     // While it streams.
@@ -135,7 +135,7 @@ fn bytes(url: &str, asked: &Value, accept: &str) -> Vec<u8> {
 
 const EITHER: &str = "application/json, text/event-stream";
 
-#[tokio::test]
+#[testkit::test]
 async fn http_27_a_response_comes_in_one_segment_and_an_event_in_one() {
     let server = modern(Wire::Http).await;
     let url = url(&server);
@@ -199,7 +199,7 @@ async fn meanwhile(url: &str, call: &[u8], quick: &[u8]) -> usize {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_27_a_segment_does_not_wait_for_the_acknowledgement_of_another() {
     let server = modern(Wire::Http).await;
     let url = url(&server);

@@ -6,7 +6,7 @@ use testkit::{LEGACY, MODERN, WIRES, Wire};
 use super::{client, everywhere};
 use crate::modern;
 
-#[tokio::test]
+#[testkit::test]
 async fn null_is_taken_for_what_is_not_there_in_every_revision() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -46,7 +46,7 @@ async fn null_is_taken_for_what_is_not_there_in_every_revision() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_filter_with_nulls_wants_what_is_left() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -58,7 +58,7 @@ async fn a_filter_with_nulls_wants_what_is_left() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn capabilities_that_are_null_declare_nothing() {
     for revision in LEGACY {
         for wire in [Wire::Stdio, Wire::Http, Wire::Sse] {

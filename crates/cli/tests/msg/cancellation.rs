@@ -6,7 +6,7 @@ use testkit::{Arrival, MODERN, Wire, header};
 use super::{cancel, cancelled, client, everywhere, is_alive, neighbour, quick, send_as, sessions};
 use crate::{long_countdown, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn can_01_cancelled_stops_the_work_and_no_response_follows() {
     for (wire, revision) in sessions() {
         let mut client = client(wire, revision, json!({})).await;
@@ -53,7 +53,7 @@ async fn can_01_cancelled_stops_the_work_and_no_response_follows() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_01_initialize_cannot_be_cancelled() {
     for (wire, revision) in sessions() {
         let mut client = modern(wire).await;
@@ -76,7 +76,7 @@ async fn can_01_initialize_cannot_be_cancelled() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_02_cancelled_stops_a_modern_call_on_a_pipe_and_no_response_follows() {
     let mut client = modern(Wire::Stdio).await;
     let mut quiet = long_countdown();
@@ -111,7 +111,7 @@ async fn can_02_cancelled_stops_a_modern_call_on_a_pipe_and_no_response_follows(
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_02_over_modern_http_the_disconnect_is_the_signal() {
     let mut client = modern(Wire::Http).await;
     let mut second = neighbour(&client);
@@ -148,7 +148,7 @@ async fn can_02_over_modern_http_the_disconnect_is_the_signal() {
     cancelled(&mut client, &[id, json!("silent")]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_cancellation_names_its_call_in_any_spelling_of_the_id() {
     for (wire, revision) in everywhere().into_iter().filter(|w| *w != (Wire::Http, MODERN)) {
         let mut client = client(wire, revision, json!({})).await;

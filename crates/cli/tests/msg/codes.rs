@@ -1,6 +1,6 @@
 //! Error codes.
 
-use dateline::{Cx, Error, Result, Server, Tool};
+use dateline::{Context, Error, Result, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, LEGACY, MODERN, WIRES, Wire};
 
@@ -105,7 +105,7 @@ fn refused_at_the_door() -> Vec<(Vec<(&'static str, &'static str)>, u16)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_04_sessions_get_only_the_error_codes_of_their_revision() {
     for (wire, revision) in sessions() {
         provoke(wire, revision).await;
@@ -134,7 +134,7 @@ async fn msg_04_sessions_get_only_the_error_codes_of_their_revision() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_04_msg_10_modern_requests_get_three_codes_of_the_reserved_range_and_no_old_ones() {
     for wire in WIRES {
         provoke(wire, MODERN).await;
@@ -208,12 +208,12 @@ async fn fails_with(client: &mut Client, tool: &str, wire: Wire, revision: &str)
 
 /// A handler's own codes go out only where they may.
 async fn passes_codes(wire: Wire, revision: &'static str) {
-    let fail = |cx: Cx| async move {
+    let fail = |cx: Context| async move {
         let arguments: Value = cx.arguments().read()?;
         Result::<()>::Err(Error::code(arguments["code"].as_i64().unwrap_or_default(), "as you wish"))
     };
     let input = json!({"type": "object", "properties": {"code": {"type": "integer"}}});
-    let server = Server::new("coded", "1").tool(Tool::new("fail", "Fails.", fail).input(&input));
+    let server = Server::new("coded", "1").tool(Tool::new("fail", "Fails.", fail).input_schema(&input));
     let mut client = speaking(local(wire, server.build().unwrap()).await, revision, json!({})).await;
     fails_with(&mut client, "fail", wire, revision).await;
 }
@@ -261,7 +261,7 @@ async fn passes_upstream_codes(wire: Wire, revision: &'static str) {
     std::fs::remove_file(&file).unwrap();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_09_a_method_whose_capability_is_not_advertised_is_not_found() {
     let say = || Tool::new("say", "Says something.", || async { "something" });
     let haiku = || dateline::Prompt::new("haiku", "A haiku.", || async { "Hello." });

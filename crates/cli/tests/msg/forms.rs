@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use dateline::{
-    Content, Cx, Level, Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Server, Tool,
-    ToolResult, Vars,
+    Content, Context, Level, Messages, Prompt, Resource, ResourceContents, ResourceTemplate, Server, Tool,
+    ToolResult, Variables,
 };
 use serde_json::{Value, json};
 use spec::{Direction, Revision};
@@ -113,7 +113,7 @@ fn arguments(tool: &str) -> Value {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_06_nothing_of_the_demo_is_foreign_to_the_peer_s_revision() {
     for (wire, revision) in everywhere() {
         let mut judged = Judged::new(crate::modern(wire).await, revision);
@@ -189,16 +189,16 @@ fn rich() -> Server {
     let notes = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"});
     let hints = json!({"title": "T", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
     let (of_content, of_meta) = (notes.clone(), meta.clone());
-    let all = move |cx: Cx| {
+    let all = move |cx: Context| {
         let (notes, meta) = (of_content.clone(), of_meta.clone());
         async move {
             cx.progress(1.0, Some(2.0), Some("half")).await;
             cx.log(Level::Warning, Some("l"), json!({"n": 1})).await;
             let with = |content: Content| content.with("annotations", &notes).with("_meta", &meta);
-            let link = Content::link("r:1", "R").with("title", &json!("The R")).with("size", &json!(3));
+            let link = Content::link("r:1", "R").with("title", json!("The R")).with("size", json!(3));
             let link = link
-                .with("icons", &json!([{"src": "https://x.example/i.png"}]))
-                .with("mimeType", &json!("text/plain"));
+                .with("icons", json!([{"src": "https://x.example/i.png"}]))
+                .with("mimeType", json!("text/plain"));
             ToolResult::new([
                 with(Content::text("text")),
                 with(Content::image([1, 2, 3], "image/png")),
@@ -206,7 +206,7 @@ fn rich() -> Server {
                 with(link),
                 with(Content::resource(ResourceContents::text("r:1", "text/plain", "one"))),
             ])
-            .with_meta(&meta)
+            .meta(&meta)
         }
     };
     let any = json!({"type": "object"});
@@ -218,7 +218,7 @@ fn rich() -> Server {
         let audio = Content::audio([1, 2, 3], "audio/wav");
         Messages::new().user(audio).assistant(Content::link("r:1", "R")).user("said")
     };
-    let template = ResourceTemplate::new("t:{id}", "T", |vars: Vars| async move {
+    let template = ResourceTemplate::new("t:{id}", "T", |vars: Variables| async move {
         ResourceContents::blob(&vars.uri, "image/png", [1, 2, 3])
     });
     Server::new("rich", "1")
@@ -229,20 +229,20 @@ fn rich() -> Server {
         .instructions("Ask for anything.")
         .tool(
             Tool::new("all", "Gives everything.", all)
-                .input(&any)
+                .input_schema(&any)
                 .with("title", &title)
                 .with("annotations", &hints)
-                .with("execution", &json!({"taskSupport": "forbidden"}))
+                .with("execution", json!({"taskSupport": "forbidden"}))
                 .with("icons", &icons)
                 .with("_meta", &meta),
         )
         .tool(
             Tool::new("sum", "An object.", sum)
-                .output(&json!({"type": "object", "properties": {"sum": {"type": "number"}}})),
+                .output_schema(json!({"type": "object", "properties": {"sum": {"type": "number"}}})),
         )
         .tool(
             Tool::new("array", "An array.", array)
-                .output(&json!({"type": "array", "items": {"type": "number"}})),
+                .output_schema(json!({"type": "array", "items": {"type": "number"}})),
         )
         .prompt(
             Prompt::new("p", "P.", prompt)
@@ -271,7 +271,7 @@ fn rich() -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_06_what_a_revision_lacks_of_what_is_offered_is_left_out_and_the_rest_is_there() {
     for (wire, revision) in everywhere() {
         let at = LEGACY.iter().position(|r| *r == revision).unwrap_or(4);
@@ -334,12 +334,12 @@ fn blocks() -> [Content; 4] {
     [
         Content::text("before"),
         Content::audio(b"sound!", "audio/ogg"),
-        Content::link("file:///a.txt", "a").with("title", &json!("The file")),
-        Content::link("file:///b.txt", "b").with("mimeType", &json!("text/plain")),
+        Content::link("file:///a.txt", "a").with("title", json!("The file")),
+        Content::link("file:///b.txt", "b").with("mimeType", json!("text/plain")),
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_07_content_that_a_revision_lacks_is_named_in_text() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let server = || {

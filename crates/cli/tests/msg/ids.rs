@@ -13,7 +13,7 @@ use super::{client, everywhere, is_alive, quick, refusal, send_as, speaking};
 use crate::features::locals;
 use crate::stdio::id_of_unreadable;
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_01_an_id_of_null_or_a_fraction_is_refused_and_others_come_back_exactly() {
     let ids = [
         "0",
@@ -60,7 +60,7 @@ async fn msg_01_an_id_of_null_or_a_fraction_is_refused_and_others_come_back_exac
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_02_an_id_in_flight_is_not_taken_twice_and_both_are_answered() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -105,7 +105,7 @@ fn meeting(calls: usize) -> Server {
     Server::new("meeting", "1").tool(Tool::new("meet", "Waits for others.", meet)).build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_02_sessions_of_one_server_may_use_the_same_ids_at_the_same_time() {
     for (wire, revision) in everywhere() {
         let mut clients = Vec::new();
@@ -137,7 +137,7 @@ async fn msg_02_sessions_of_one_server_may_use_the_same_ids_at_the_same_time() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_03_the_error_to_what_could_not_be_parsed_has_the_id_of_the_revision() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -188,7 +188,7 @@ fn notifications() -> Vec<(Value, u16)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_11_a_notification_is_never_answered_and_messages_are_utf_8() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;

@@ -28,7 +28,7 @@ async fn lists(client: &mut Client) -> Vec<String> {
     all
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_03_lists_do_not_vary_by_connection_or_by_what_happened_before() {
     let mut of_processes = Vec::new();
     for wire in WIRES {
@@ -70,7 +70,7 @@ async fn page_03_lists_do_not_vary_by_connection_or_by_what_happened_before() {
     assert!(of_processes.windows(2).all(|pair| pair[0] == pair[1]), "the order is fixed, in every process");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_cursor_that_was_never_issued_does_not_start_again_at_page_one() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;

@@ -1,6 +1,6 @@
 //! Keys of `_meta`: each reserved one goes only to revisions that define it, every other one as it is.
 
-use dateline::{Cx, Object, Raw, Server, Tool};
+use dateline::{Context, Object, Raw, Server, Tool};
 use proto::{Answer, Event, InputRequest, InputRequired, Level};
 use serde_json::{Value, json};
 use spec::{Capability, Direction, Question, Revision};
@@ -61,7 +61,7 @@ fn has_its_keys(text: &str, meta: &Value, revision: &str, reserved: &[&str], wha
     assert_eq!(found, due, "{what}: {text}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_05_reserved_keys_go_only_to_revisions_that_define_them_and_others_pass() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -117,11 +117,11 @@ async fn arrived(client: &mut Client, test: impl Fn(&Value) -> bool) -> (Value, 
     (message, text)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_05_a_handler_gets_every_key_that_is_not_of_one_hop_as_it_was_sent() {
-    let show = |cx: Cx| async move { cx.params().get("_meta").map_or("none", Raw::as_str).to_owned() };
+    let show = |cx: Context| async move { cx.params().get("_meta").map_or("none", Raw::as_str).to_owned() };
     let server = || {
-        let tool = Tool::new("show", "Shows _meta.", show).input(&json!({"type": "object"}));
+        let tool = Tool::new("show", "Shows _meta.", show).input_schema(json!({"type": "object"}));
         Server::new("shows", "1").tool(tool).build().unwrap()
     };
     for (wire, revision) in everywhere() {

@@ -6,7 +6,7 @@ use testkit::{Arrival, WIRES, header};
 use super::{is_alive, sessions, speaking};
 use crate::{long_countdown, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn ping_01_ping_is_answered_at_once_before_initialized_and_while_calls_run() {
     for (wire, revision) in sessions() {
         let mut client = modern(wire).await;
@@ -49,7 +49,7 @@ async fn ping_01_ping_is_answered_at_once_before_initialized_and_while_calls_run
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn ping_is_answered_before_initialize() {
     for wire in WIRES {
         let mut client = modern(wire).await;

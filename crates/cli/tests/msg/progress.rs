@@ -22,7 +22,7 @@ fn check_progress(notes: &[&Value], token: &Value, revision: &str) {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prog_01_progress_comes_for_a_token_only_grows_and_stops_at_the_end() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -76,7 +76,7 @@ async fn prog_01_progress_comes_for_a_token_only_grows_and_stops_at_the_end() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prog_01_progress_that_does_not_increase_is_not_sent() {
     for (wire, revision) in everywhere() {
         let mut client = speaking(local(wire, crate::features::wavering()).await, revision, json!({})).await;
@@ -89,7 +89,7 @@ async fn prog_01_progress_that_does_not_increase_is_not_sent() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prog_01_progress_stops_when_the_call_is_cancelled() {
     for (wire, revision) in sessions().into_iter().chain([(Wire::Stdio, MODERN)]) {
         let mut client = client(wire, revision, json!({})).await;
@@ -108,7 +108,7 @@ async fn prog_01_progress_stops_when_the_call_is_cancelled() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn prog_02_progress_and_logs_travel_on_the_stream_of_their_own_request() {
     let mut client = modern(Wire::Http).await;
     let all = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true});
@@ -160,7 +160,7 @@ async fn declared(client: &mut Client, revision: &'static str) -> Value {
     reply.result()["capabilities"].clone()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_01_a_server_that_logs_declares_the_logging_capability() {
     for (wire, revision) in everywhere() {
         let mut client = modern(wire).await;
@@ -176,7 +176,7 @@ async fn log_01_a_server_that_logs_declares_the_logging_capability() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_01_without_the_capability_no_log_message_is_sent() {
     for (wire, revision) in everywhere() {
         for logs in [true, false] {
@@ -194,7 +194,7 @@ async fn log_01_without_the_capability_no_log_message_is_sent() {
 /// The levels, the least severe first.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-#[tokio::test]
+#[testkit::test]
 async fn log_03_a_modern_request_gets_the_log_messages_that_it_asks_for_and_no_others() {
     for wire in WIRES {
         let mut client = modern(wire).await;
@@ -248,7 +248,7 @@ async fn logged(client: &mut Client) -> Vec<String> {
     sent.iter().map(|m| m["params"]["level"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn log_02_a_level_is_kept_for_its_own_session_and_filters_what_is_sent() {
     for (wire, revision) in sessions() {
         let mut clients = Vec::new();

@@ -1,6 +1,6 @@
 //! What is not as it should be: rubbish, wrong types, unknown fields, odd numbers.
 
-use dateline::{Cx, Error, Messages, Prompt, Rate, Server, Tool};
+use dateline::{Context, Error, Messages, Prompt, Rate, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, MODERN, WIRES, Wire};
 
@@ -9,7 +9,7 @@ use crate::features::local;
 use crate::stdio::{id_of_unreadable, rubbish};
 use crate::{DATELINE, legacy, modern};
 
-#[tokio::test]
+#[testkit::test]
 async fn rubbish_over_http_is_refused_one_by_one_and_the_server_lives_on() {
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let mut client = client(Wire::Http, revision, json!({})).await;
@@ -91,14 +91,14 @@ fn completion() -> Value {
 
 /// A server that completes as often as it is asked to: a demo does not.
 fn tireless() -> Server {
-    let echo = |cx: Cx| async move {
+    let echo = |cx: Context| async move {
         let arguments: Value = cx.arguments().read()?;
         Ok::<_, Error>(arguments["message"].as_str().unwrap_or_default().to_owned())
     };
     let haiku = Prompt::new("haiku", "A haiku.", || async { Messages::new() });
     Server::new("tireless", "1")
         .completions_rate(Rate::per_second(1_000_000))
-        .tool(Tool::new("echo", "Says what you say.", echo).input(&json!({"type": "object"})))
+        .tool(Tool::new("echo", "Says what you say.", echo).input_schema(json!({"type": "object"})))
         .prompt(haiku.argument("topic", "What about.", true).choices("topic", ["rain"]))
         .build()
         .unwrap()
@@ -165,12 +165,12 @@ async fn suffer(client: &mut Client, wire: Wire, revision: &str, message: &Value
     answer
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_field_of_the_wrong_type_ends_its_own_message_alone_on_a_pipe() {
     wrong_types(Wire::Stdio).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_field_of_the_wrong_type_ends_its_own_message_alone_over_http() {
     wrong_types(Wire::Http).await;
 }
@@ -195,7 +195,7 @@ async fn wrong_types(wire: Wire) {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_initialize_with_a_field_of_the_wrong_type_ends_that_call_alone() {
     let params = json!({
         "protocolVersion": LATEST_LEGACY,
@@ -238,7 +238,7 @@ async fn suffer_before(client: &mut Client, wire: Wire, message: &Value) -> Opti
     answer
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn msg_08_unknown_fields_are_ignored_and_numbers_keep_their_form() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -271,7 +271,7 @@ async fn msg_08_unknown_fields_are_ignored_and_numbers_keep_their_form() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_number_that_no_machine_type_holds_is_a_number_all_the_same() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -289,7 +289,7 @@ async fn a_number_that_no_machine_type_holds_is_a_number_all_the_same() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn an_integer_may_be_written_with_a_fraction_of_zero() {
     for (wire, revision) in everywhere() {
         let mut client = client(wire, revision, json!({})).await;
@@ -300,7 +300,7 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn legacy_errors_and_results_carry_nothing_of_the_modern_era() {
     for (wire, revision) in sessions() {
         let (mut client, opened) = legacy(wire, revision, json!({})).await;

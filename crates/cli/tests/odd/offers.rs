@@ -84,7 +84,7 @@ fn text(text: &str) -> Value {
 }
 
 /// The referee sees all that comes.
-#[tokio::test]
+#[testkit::test]
 async fn what_is_wrong_with_an_entry_costs_it_alone_and_is_named() {
     for era in ERAS {
         let servers = [("odd", stdio("offers", era)), ("sound", stdio("plain", "legacy"))];
@@ -129,7 +129,7 @@ async fn what_is_wrong_with_an_entry_costs_it_alone_and_is_named() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_wrong_in_a_result_is_put_right_shown_as_text_or_named() {
     for era in ERAS {
         let gateway = Gateway::over(&[("odd", stdio("offers", era))], json!({})).await;
@@ -182,7 +182,7 @@ async fn what_is_wrong_in_a_result_is_put_right_shown_as_text_or_named() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_list_that_cannot_be_read_is_read_again_and_what_was_read_of_it_counts() {
     let servers: Vec<(String, Value)> = ERAS
         .into_iter()
@@ -224,7 +224,7 @@ async fn a_list_that_cannot_be_read_is_read_again_and_what_was_read_of_it_counts
         .await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_list_waits_for_no_server() {
     let odd = Odd::start().await;
     let servers = [("mute", odd.http("mute-list", "legacy")), ("sound", scripted(&["--tools", "grow"]))];
@@ -251,7 +251,7 @@ async fn a_list_waits_for_no_server() {
     listed(&mut client, &["mute_echo", "mute_line", "mute_late", "sound_grow", "sound_more"]).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_resource_is_asked_for_where_a_template_begins_as_its_uri_does() {
     for era in ERAS {
         // The one with the longer beginning is asked first, and does not have it.
@@ -269,7 +269,7 @@ async fn a_resource_is_asked_for_where_a_template_begins_as_its_uri_does() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_listen_has_what_can_be_had_and_says_what_it_has() {
     let servers = [("still", stdio("unsubscribed", "legacy")), ("sound", scripted(&["--name", "sound"]))];
     let gateway = Gateway::over(&servers, json!({})).await;
@@ -296,7 +296,7 @@ async fn a_listen_has_what_can_be_had_and_says_what_it_has() {
     );
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_name_that_was_given_stays_with_its_owner() {
     let servers = [
         ("thief", stdio("thief", "legacy")),
@@ -316,7 +316,7 @@ async fn a_name_that_was_given_stays_with_its_owner() {
     assert_eq!(client.call("thief_only", json!({})).await.said(), "stolen");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn names_are_what_the_configuration_says() {
     let definition = json!({"name": "a.b", "inputSchema": {"type": "object"}}).to_string();
     let servers = [("odd", scripted(&["--tools", "line,seen", "--definition", &definition]))];
@@ -330,7 +330,7 @@ async fn names_are_what_the_configuration_says() {
     assert_eq!(got["params"]["name"], "a.b");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_change_is_told_where_there_is_one_and_the_last_is_never_lost() {
     let gateway = Gateway::over(&[("chatter", stdio("chatter", "legacy"))], json!({})).await;
     let mut client = gateway.client(MODERN).await;
@@ -354,7 +354,7 @@ async fn a_change_is_told_where_there_is_one_and_the_last_is_never_lost() {
     assert_eq!(count(&mut client), 0, "it changed once");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_was_away_comes_back_when_it_is_wanted_or_asked_for() {
     let odd = Odd::start().await;
     let servers = [("away", odd.http("comes-back", "legacy")), ("sound", stdio("plain", "legacy"))];
@@ -377,10 +377,10 @@ async fn a_server_that_was_away_comes_back_when_it_is_wanted_or_asked_for() {
     let report: Value = serde_json::from_str(&restarted.out).unwrap();
     assert_eq!((&report["state"], &report["restarts"]), (&json!("up"), &json!(1)));
     let unknown = gateway.command(&["restart", "awai"]).await;
-    assert!(unknown.code == Some(2) && unknown.err.contains("did you mean \"away\""), "{:?}", unknown.err);
+    assert!(unknown.code == Some(2) && unknown.err.contains("is \"away\" meant?"), "{:?}", unknown.err);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_never_answers_a_listen_is_there() {
     let odd = Odd::start().await;
     let gateway = Gateway::over(&[("still", odd.http("no-listen", "modern"))], json!({})).await;
@@ -390,7 +390,7 @@ async fn a_server_that_never_answers_a_listen_is_there() {
     assert_eq!(client.call("echo", json!({"a": 1})).await.said(), "{\"a\": 1}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn thousands_of_names_that_would_be_the_same_are_all_told_apart() {
     let servers = [("one", stdio("many", "legacy")), ("two", stdio("many", "modern"))];
     let gateway = Gateway::over(&servers, json!({})).await;
@@ -415,7 +415,7 @@ async fn thousands_of_names_that_would_be_the_same_are_all_told_apart() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_question_that_nobody_answers_costs_others_nothing_where_there_are_connections() {
     let servers = [("old", scripted(&["--tools", "ask"]))];
     let gateway = Gateway::over(&servers, json!({"servers": {"old": {"pool": {"min": 1, "max": 2}}}})).await;

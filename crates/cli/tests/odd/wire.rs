@@ -79,7 +79,7 @@ fn with_healthy(mut servers: Vec<(String, Value)>) -> Vec<(String, Value)> {
     servers
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_can_be_read_without_guessing_is_read() {
     let odd = Odd::start().await;
     for names in READABLE.chunks(TOGETHER) {
@@ -102,7 +102,7 @@ async fn what_can_be_read_without_guessing_is_read() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn of_an_answer_that_cannot_be_read_the_call_ends_at_once_and_says_what_was_wrong() {
     let odd = Odd::start().await;
     for together in UNREADABLE.chunks(TOGETHER) {
@@ -124,7 +124,7 @@ async fn of_an_answer_that_cannot_be_read_the_call_ends_at_once_and_says_what_wa
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_a_server_says_in_an_error_of_an_odd_form_is_passed_on() {
     let odd = Odd::start().await;
     let servers: Vec<_> = ERRORS.iter().flat_map(|(name, _)| all_ways(&odd, name)).collect();
@@ -139,7 +139,7 @@ async fn what_a_server_says_in_an_error_of_an_odd_form_is_passed_on() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn event_streams_and_bodies_are_read_as_their_standards_allow() {
     let names = ["events-cr", "events-crlf", "events-untyped", "json-typed", "json-untyped", "no-id"];
     let odd = Odd::start().await;
@@ -150,7 +150,7 @@ async fn event_streams_and_bodies_are_read_as_their_standards_allow() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_no_longer_knows_the_session_is_opened_again_however_it_says_so() {
     let names = ["forgets-404", "forgets-410", "forgets-400", "forgets-error"];
     let odd = Odd::start().await;
@@ -167,7 +167,7 @@ async fn a_server_that_no_longer_knows_the_session_is_opened_again_however_it_sa
     healthy(&mut client).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_call_that_is_refused_opens_no_session_where_the_old_one_is_fine() {
     let odd = Odd::start().await;
     let servers = over_http(&odd, &["refuses-calls"]);
@@ -187,7 +187,7 @@ async fn a_call_that_is_refused_opens_no_session_where_the_old_one_is_fine() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn redirects_within_an_origin_are_followed_with_verb_and_body() {
     let odd = Odd::start().await;
     let servers = over_http(&odd, &["moved-301", "moved-302", "moved-307", "moved-308"]);
@@ -218,7 +218,7 @@ async fn why_missing(servers: &[(&str, Value)]) -> Vec<String> {
     tokio::time::timeout(PATIENCE, missing).await.expect("all servers are tried")
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_no_server_of_the_protocol_is_named_with_what_it_answers() {
     let odd = Odd::start().await;
     let page = odd.http("web-page", "legacy");
@@ -247,7 +247,7 @@ async fn what_is_no_server_of_the_protocol_is_named_with_what_it_answers() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_never_answers_the_probe_or_a_listen_is_there_all_the_same() {
     let odd = Odd::start().await;
     let servers = [
@@ -260,7 +260,7 @@ async fn a_server_that_never_answers_the_probe_or_a_listen_is_there_all_the_same
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_ends_connections_without_saying_so_works_and_gets_each_call_once() {
     let odd = Odd::start().await;
     let servers = over_http(&odd, &["closes"]);
@@ -275,7 +275,7 @@ async fn a_server_that_ends_connections_without_saying_so_works_and_gets_each_ca
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_call_that_may_have_been_carried_out_is_sent_again_only_where_it_may_be() {
     let odd = Odd::start().await;
     let servers = over_http(&odd, &["swallows"]);
@@ -298,7 +298,7 @@ async fn a_call_that_may_have_been_carried_out_is_sent_again_only_where_it_may_b
     healthy(&mut client).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_asks_and_does_not_read_is_let_go_and_one_that_reads_late_is_not() {
     let servers =
         [("floods".to_owned(), stdio("floods", "legacy")), ("pings".to_owned(), stdio("pings", "legacy"))];
@@ -313,7 +313,7 @@ async fn a_server_that_asks_and_does_not_read_is_let_go_and_one_that_reads_late_
     assert!(message.contains("does not read"), "{message}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn how_a_server_ended_is_told_to_the_user_of_this_machine() {
     for (name, how) in [("exits", "exit status: 3"), ("killed", "signal: 9")] {
         let config = Config::new(&[(name, stdio(name, "legacy"))]);
@@ -327,7 +327,7 @@ async fn how_a_server_ended_is_told_to_the_user_of_this_machine() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_server_that_ignores_the_end_of_its_session_does_not_hold_up_ours() {
     let odd = Odd::start().await;
     let servers = [("ignores".to_owned(), odd.http("ignores-delete", "legacy"))];
@@ -338,7 +338,7 @@ async fn a_server_that_ignores_the_end_of_its_session_does_not_hold_up_ours() {
     assert_eq!(client.exit().await, Some(0));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn what_is_null_on_its_way_to_a_server_is_left_out() {
     let odd = Odd::start().await;
     let mut client = behind_one(&with_healthy(over_http(&odd, &["plain"])), json!({})).await;

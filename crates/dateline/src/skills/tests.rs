@@ -39,7 +39,7 @@ fn frontmatter_is_yaml_of_the_core_schema() {
 }
 
 fn wrong(path: &str, content: &str) -> String {
-    Skills::from_files([(path, content)]).map(|_| ()).unwrap_err()
+    Skills::from_files([(path, content)]).map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_skill_has_the_name_of_its_folder() {
     let name = "x".repeat(65);
     assert!(wrong(&format!("{name}/SKILL.md"), &content(&name)).contains("64"));
     let twice = Skills::from_files([("greet/SKILL.md", GREET), ("greet/SKILL.md", GREET)]);
-    assert!(twice.err().unwrap().contains("two files"));
+    assert!(twice.err().unwrap().to_string().contains("two files"));
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn a_skill_has_the_files_and_bytes_that_every_client_takes() {
     };
     let many = |n: usize| (0..n).map(|n| (format!("greet/a/{n}"), Vec::new())).collect();
     assert_eq!(with(many(511)), Ok(()));
-    assert!(with(many(512)).unwrap_err().contains("512 files"));
+    assert!(with(many(512)).unwrap_err().to_string().contains("512 files"));
     let large = |n: usize| vec![("greet/a".to_owned(), vec![b'x'; n])];
     let most = usize::try_from(MOST_BYTES).unwrap() - GREET.len();
     assert_eq!(with(large(most)), Ok(()));
-    assert!(with(large(most + 1)).unwrap_err().contains("16 MiB"));
+    assert!(with(large(most + 1)).unwrap_err().to_string().contains("16 MiB"));
     let beside = |n: usize| (0..n).map(|n| (format!("greeting/{n}"), Vec::new())).collect();
     assert_eq!(with(beside(600)), Ok(()), "what is beside a skill is no part of it");
 }

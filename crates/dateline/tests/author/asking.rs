@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dateline::{Cx, Elicited, Error, Form, Prompt, Resource, Result, Server, Tool, Visit};
+use dateline::{Context, ElicitForm, ElicitResult, ElicitUrl, Error, Prompt, Resource, Result, Server, Tool};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
@@ -32,37 +32,37 @@ fn roots() -> Value {
 }
 
 /// Three questions at once.
-async fn three(cx: Cx) -> Result<String> {
+async fn three(cx: Context) -> Result<String> {
     let question = sampling();
-    let form = Form::<Name>::new("Name?");
+    let form = ElicitForm::<Name>::new("Name?");
     let asked = (cx.elicit("name", form), cx.sample("model", &question), cx.list_roots("roots"));
-    let (name, said, roots) = cx.together(asked).await?;
+    let (name, said, roots) = cx.try_join(asked).await?;
     Ok(format!("{:?} {} {}", name.accepted().map(|filled| filled.name), said.text(), roots.len()))
 }
 
 /// One question, whose answer is told as it is.
-async fn one(cx: Cx) -> Result<String> {
-    Ok(match cx.elicit("name", Form::<Name>::new("Name?")).await? {
-        Elicited::Accepted(filled) => format!("{} {:?}", filled.name, filled.count),
-        Elicited::Declined => "declined".to_owned(),
-        Elicited::Cancelled => "cancelled".to_owned(),
+async fn one(cx: Context) -> Result<String> {
+    Ok(match cx.elicit("name", ElicitForm::<Name>::new("Name?")).await? {
+        ElicitResult::Accepted(filled) => format!("{} {:?}", filled.name, filled.count),
+        ElicitResult::Declined => "declined".to_owned(),
+        ElicitResult::Cancelled => "cancelled".to_owned(),
     })
 }
 
 /// Asks where that is possible, and has another way where it is not.
-async fn perhaps(cx: Cx) -> Result<String> {
-    match cx.elicit("name", Form::<Name>::new("Name?")).await {
+async fn perhaps(cx: Context) -> Result<String> {
+    match cx.elicit("name", ElicitForm::<Name>::new("Name?")).await {
         Ok(filled) => {
             Ok(format!("asked: {}", filled.accepted().map_or_else(String::new, |filled| filled.name)))
         }
-        Err(error) if error.is_unasked() => Ok("nobody to ask".to_owned()),
+        Err(error) if error.is_unsupported_by_client() => Ok("nobody to ask".to_owned()),
         Err(error) => Err(error),
     }
 }
 
-async fn visit(cx: Cx) -> Result<String> {
-    let visit = Visit::new("Log in.", "https://x.example/login", "v1");
-    Ok(format!("{:?}", cx.visit("visit", visit).await?))
+async fn visit(cx: Context) -> Result<String> {
+    let visit = ElicitUrl::new("Log in.", "https://x.example/login", "v1");
+    Ok(format!("{:?}", cx.elicit_url("visit", visit).await?))
 }
 
 fn asks() -> Server {
@@ -71,17 +71,17 @@ fn asks() -> Server {
         .tool(Tool::new("one", "Asks one thing.", one))
         .tool(Tool::new("perhaps", "Asks if it can.", perhaps))
         .tool(Tool::new("visit", "Sends the user somewhere.", visit))
-        .tool(Tool::new("roots", "Asks for roots.", |cx: Cx| async move {
+        .tool(Tool::new("roots", "Asks for roots.", |cx: Context| async move {
             Ok::<_, Error>(cx.list_roots("roots").await?.len().to_string())
         }))
-        .tool(Tool::new("model", "Asks the model.", |cx: Cx| async move {
+        .tool(Tool::new("model", "Asks the model.", |cx: Context| async move {
             Ok::<_, Error>(cx.sample("model", &sampling()).await?.text())
         }))
         .build()
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_07_what_is_missing_is_asked_again_and_what_is_unknown_is_ignored() {
     let house = House::of(&asks()).await;
     let params = call("three", json!({}));
@@ -175,7 +175,7 @@ fn malformed() -> Vec<(&'static str, &'static str, Vec<Value>)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_07_a_malformed_answer_is_32602() {
     let house = House::of(&asks()).await;
     for wire in WIRES {
@@ -200,7 +200,7 @@ async fn mrtr_07_a_malformed_answer_is_32602() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_11_what_a_user_did_is_a_value_and_what_fits_no_form_is_refused() {
     let house = House::of(&asks()).await;
     for (wire, revision) in with_forms() {
@@ -231,7 +231,7 @@ async fn mrtr_11_what_a_user_did_is_a_value_and_what_fits_no_form_is_refused() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn several_questions_at_once_reach_a_session_before_any_is_answered() {
     let house = House::of(&asks()).await;
     for (wire, revision) in with_forms().into_iter().filter(|(_, revision)| LEGACY.contains(revision)) {
@@ -255,7 +255,7 @@ async fn several_questions_at_once_reach_a_session_before_any_is_answered() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn where_nobody_can_be_asked_a_handler_has_another_way() {
     let house = House::of(&asks()).await;
     for (wire, revision) in everywhere() {
@@ -272,7 +272,7 @@ async fn where_nobody_can_be_asked_a_handler_has_another_way() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_user_is_sent_to_a_page_where_the_client_can_open_one() {
     let house = House::of(&asks()).await;
     let url = json!({"elicitation": {"url": {}}});
@@ -310,8 +310,8 @@ impl Steps {
     }
 }
 
-async fn name_of(cx: &Cx, key: &str) -> Result<String> {
-    let filled = cx.elicit(key, Form::<Name>::new("Name?")).await?.accepted();
+async fn name_of(cx: &Context, key: &str) -> Result<String> {
+    let filled = cx.elicit(key, ElicitForm::<Name>::new("Name?")).await?.accepted();
     Ok(filled.map_or_else(|| "nobody".to_owned(), |filled| filled.name))
 }
 
@@ -319,13 +319,13 @@ async fn name_of(cx: &Cx, key: &str) -> Result<String> {
 fn swallowing(behind: &Steps) -> Server {
     let tool = |name: &str, handler: Run| Tool::new(name, "Does not pass it on.", handler.0);
     /// A handler whose future is in a box, so that all of them have one type.
-    struct Run(Box<dyn Fn(Cx) -> proto::BoxFuture<'static, Result<String>> + Send + Sync>);
-    let with = |work: fn(Cx, Steps) -> proto::BoxFuture<'static, Result<String>>| {
+    struct Run(Box<dyn Fn(Context) -> proto::BoxFuture<'static, Result<String>> + Send + Sync>);
+    let with = |work: fn(Context, Steps) -> proto::BoxFuture<'static, Result<String>>| {
         let behind = behind.clone();
         Run(Box::new(move |cx| work(cx, behind.clone())))
     };
     let counted = behind.clone();
-    let prompt = move |cx: Cx| {
+    let prompt = move |cx: Context| {
         let behind = counted.clone();
         async move {
             let name = name_of(&cx, "one").await.unwrap_or("default".into());
@@ -349,9 +349,9 @@ fn swallowing(behind: &Steps) -> Server {
             "ok",
             with(|cx, behind| {
                 Box::pin(async move {
-                    let name = cx.elicit("one", Form::<Name>::new("Name?")).await.ok();
+                    let name = cx.elicit("one", ElicitForm::<Name>::new("Name?")).await.ok();
                     behind.step();
-                    Ok(name.and_then(Elicited::accepted).map_or("none".into(), |filled| filled.name))
+                    Ok(name.and_then(ElicitResult::accepted).map_or("none".into(), |filled| filled.name))
                 })
             }),
         ))
@@ -385,7 +385,7 @@ fn swallowing(behind: &Steps) -> Server {
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_question_that_a_handler_swallows_is_asked_and_nothing_behind_it_runs_before() {
     let behind = Steps::default();
     let house = House::of(&swallowing(&behind)).await;
@@ -414,28 +414,28 @@ async fn a_question_that_a_handler_swallows_is_asked_and_nothing_behind_it_runs_
 fn at_once() -> Server {
     let both = |name: Result<String>, other: Result<String>| Ok::<_, Error>(format!("{} {}", name?, other?));
     Server::new("at once", "1")
-        .tool(Tool::new("join", "Asks two things.", move |cx: Cx| async move {
+        .tool(Tool::new("join", "Asks two things.", move |cx: Context| async move {
             let (one, other) = tokio::join!(name_of(&cx, "a"), name_of(&cx, "b"));
             both(one, other)
         }))
-        .tool(Tool::new("try_join", "Asks two things.", move |cx: Cx| async move {
+        .tool(Tool::new("try_join", "Asks two things.", move |cx: Context| async move {
             let (one, other) = tokio::try_join!(name_of(&cx, "a"), name_of(&cx, "b"))?;
             both(Ok(one), Ok(other))
         }))
-        .tool(Tool::new("many", "Asks two things.", move |cx: Cx| async move {
+        .tool(Tool::new("many", "Asks two things.", move |cx: Context| async move {
             let asked = ["a", "b"].map(|key| name_of(&cx, key));
             let names: Vec<_> = asked.into_iter().collect::<FuturesUnordered<_>>().collect().await;
             let [one, other] = names.try_into().map_err(|_| Error::new("two were asked"))?;
             both(one, other)
         }))
-        .tool(Tool::new("spawned", "Asks two things.", move |cx: Cx| async move {
+        .tool(Tool::new("spawned", "Asks two things.", move |cx: Context| async move {
             let [one, other] = ["a", "b"].map(|key| {
                 let cx = cx.clone();
                 tokio::spawn(async move { name_of(&cx, key).await.unwrap_or("default".into()) })
             });
             both(Ok(one.await?), Ok(other.await?))
         }))
-        .tool(Tool::new("blocking", "Asks two things.", move |cx: Cx| async move {
+        .tool(Tool::new("blocking", "Asks two things.", move |cx: Context| async move {
             let wait = |key: &str| tokio::runtime::Handle::current().block_on(name_of(&cx, key));
             let (one, other) = tokio::task::block_in_place(|| (wait("a"), wait("b")));
             both(one, other)
@@ -474,25 +474,27 @@ async fn what_is_asked_at_once_goes_out_at_once_however_it_is_waited_for() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_round_ends_at_a_question_but_not_where_no_answer_would_help() {
     let cancelled = Arc::new(tokio::sync::Notify::new());
     let told = Arc::clone(&cancelled);
     let server = Server::new("ends", "1")
-        .tool(Tool::new("panics", "Asks and panics.", |cx: Cx| async move {
+        .tool(Tool::new("panics", "Asks and panics.", |cx: Context| async move {
             let _ = tokio::join!(name_of(&cx, "a"), async {
                 if true {
                     panic!("on purpose");
                 }
             });
         }))
-        .tool(Tool::new("lacks", "Asks the user and the model.", |cx: Cx| async move {
+        .tool(Tool::new("lacks", "Asks the user and the model.", |cx: Context| async move {
             let question = sampling();
-            let asked =
-                cx.together((cx.elicit("name", Form::<Name>::new("Name?")), cx.sample("model", &question)));
+            let asked = cx.try_join((
+                cx.elicit("name", ElicitForm::<Name>::new("Name?")),
+                cx.sample("model", &question),
+            ));
             Ok::<_, Error>(asked.await?.1.text())
         }))
-        .tool(Tool::new("elsewhere", "Has work elsewhere while it asks.", move |cx: Cx| {
+        .tool(Tool::new("elsewhere", "Has work elsewhere while it asks.", move |cx: Context| {
             let told = Arc::clone(&told);
             async move {
                 let token = cx.cancellation().clone();

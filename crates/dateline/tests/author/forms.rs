@@ -1,6 +1,6 @@
 //! Forms made of types, as each revision can show them.
 
-use dateline::{Cx, Elicited, Error, Form, Server, Tool};
+use dateline::{Context, ElicitForm, ElicitResult, Error, Server, Tool};
 use serde_json::{Value, json};
 
 use super::{House, accept, call, converse, text, with_forms};
@@ -36,16 +36,16 @@ enum Colour {
 }
 
 fn orders() -> Server {
-    let order = |cx: Cx| async move {
-        Ok::<_, Error>(match cx.elicit("order", Form::<Order>::new("What will it be?")).await? {
-            Elicited::Accepted(order) => format!("{order:?}"),
+    let order = |cx: Context| async move {
+        Ok::<_, Error>(match cx.elicit("order", ElicitForm::<Order>::new("What will it be?")).await? {
+            ElicitResult::Accepted(order) => format!("{order:?}"),
             other => format!("{other:?}"),
         })
     };
     Server::new("orders", "1").tool(Tool::new("order", "Takes an order.", order)).build().unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_11_a_form_of_a_type_is_shown_as_each_revision_can_and_its_answer_is_of_that_type() {
     let house = House::of(&orders()).await;
     for (wire, revision) in with_forms() {

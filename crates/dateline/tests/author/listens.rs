@@ -74,7 +74,7 @@ async fn until(client: &mut Client, responses: usize) -> Vec<Value> {
     messages
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_03_sub_04_sub_06_a_listen_that_the_server_ends_is_told_so_and_then_has_its_result() {
     for wire in WIRES {
         let what = format!("{wire:?}");
@@ -128,7 +128,7 @@ async fn can_03_sub_04_sub_06_a_listen_that_the_server_ends_is_told_so_and_then_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_03_nothing_else_makes_the_server_cancel() {
     for wire in WIRES {
         let what = format!("{wire:?}");
@@ -167,7 +167,7 @@ async fn can_03_nothing_else_makes_the_server_cancel() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sub_04_a_listen_has_no_timeout() {
     let gate = Arc::new(Notify::new());
     let server = live(&gate);
@@ -273,7 +273,7 @@ fn listen_slowly() -> Value {
     json!({"jsonrpc": "2.0", "id": "slow", "method": "subscriptions/listen", "params": params})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn who_does_not_read_over_http_is_let_go_with_a_reason_and_costs_the_others_nothing() {
     let server = live(&Arc::default());
     let house = House::of(&server).await;
@@ -292,7 +292,7 @@ async fn who_does_not_read_over_http_is_let_go_with_a_reason_and_costs_the_other
     slow_reader(&server, &house, slow, ("http", 20_000)).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn who_does_not_read_a_pipe_is_let_go_with_a_reason_and_costs_the_others_nothing() {
     let server = live(&Arc::default());
     let house = House::of(&server).await;
@@ -301,7 +301,7 @@ async fn who_does_not_read_a_pipe_is_let_go_with_a_reason_and_costs_the_others_n
     slow_reader(&server, &house, slow, ("pipe", 2000)).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_listen_whose_client_is_gone_is_forgotten() {
     let server = live(&Arc::default());
     let house = House::of(&server).await;
@@ -325,7 +325,7 @@ async fn a_listen_whose_client_is_gone_is_forgotten() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn can_03_sub_06_a_service_that_ends_its_listens_ends_them_in_the_same_way() {
     use dateline::{Peer, Rejection};
     use proto::{Answer, BoxFuture, Change, Description, Filter, Listening, Request};

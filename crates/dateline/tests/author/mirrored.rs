@@ -1,6 +1,6 @@
 //! Parameters that HTTP mirrors in headers.
 
-use dateline::{Cx, Server, Tool};
+use dateline::{Context, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, MODERN, Reply, Wire, modern_headers};
 
@@ -22,8 +22,11 @@ fn shops() -> Server {
             "note": {"type": "string"},
         },
     });
-    let shop = |cx: Cx| async move { cx.arguments().as_str().to_owned() };
-    Server::new("shops", "1").tool(Tool::new("shop", "Buys something.", shop).input(&schema)).build().unwrap()
+    let shop = |cx: Context| async move { cx.arguments().as_str().to_owned() };
+    Server::new("shops", "1")
+        .tool(Tool::new("shop", "Buys something.", shop).input_schema(schema))
+        .build()
+        .unwrap()
 }
 
 async fn shop(client: &mut Client, arguments: &str, headers: &[(&str, &str)]) -> Reply {
@@ -42,7 +45,7 @@ const REGION: &str = "Mcp-Param-Region";
 const COUNT: &str = "Mcp-Param-Count";
 const GIFT: &str = "mcp-param-gift";
 
-#[tokio::test]
+#[testkit::test]
 async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
     let house = House::of(&shops()).await;
     let mut client = house.client(Wire::Http, MODERN, json!({})).await;
@@ -130,7 +133,7 @@ async fn http_19_parameters_say_in_headers_what_they_say_in_the_body() {
     assert_eq!((none.status(), none.code()), (Some(200), -32602));
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_19_is_a_matter_of_modern_http_alone() {
     let house = House::of(&shops()).await;
     let arguments: Value = json!({"region": "eu", "order": {"count": 1}});

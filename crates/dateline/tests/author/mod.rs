@@ -4,6 +4,7 @@ mod asking;
 mod calls;
 mod forms;
 mod listens;
+mod memory;
 mod mirrored;
 mod pages;
 mod schemas;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dateline::seal::{Key, Keys};
-use dateline::{Method, Prompt, Resource, ResourceTemplate, Server, Tool};
+use dateline::{CacheScope, Method, Prompt, Resource, ResourceTemplate, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Client, MODERN, WIRES, Wire};
 
@@ -68,7 +68,7 @@ async fn page(
     read(client.request(method, params).await.result(), list)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_32602() {
     let (one, other) =
         (House::of(&five([1; 32]).build().unwrap()).await, House::of(&five([1; 32]).build().unwrap()).await);
@@ -113,7 +113,7 @@ async fn page_01_cursors_hold_across_processes_and_one_that_was_never_issued_is_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_01_of_what_stays_nothing_is_shown_twice_or_skipped_whatever_comes_and_goes() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -147,19 +147,20 @@ async fn page_01_of_what_stays_nothing_is_shown_twice_or_skipped_whatever_comes_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn page_02_all_pages_of_a_list_are_for_the_same_callers_and_for_as_long() {
     let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
     let all = [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
     let unsaid = five([1; 32]).build().unwrap();
-    let public = five([1; 32]).lists_fresh_for(minute).build().unwrap();
-    let private = all.into_iter().fold(five([1; 32]), |server, list| server.fresh_for(list, hour, false));
+    let public = five([1; 32]).cache_lists(CacheScope::Public, minute).build().unwrap();
+    let private = all
+        .into_iter()
+        .fold(five([1; 32]), |server, list| server.cache_method(list, CacheScope::Private, hour));
     // Each list by itself, and over what is said of all.
-    let mixed = five([1; 32]).lists_fresh_for(minute).fresh_for(Method::ToolsList, hour, false).fresh_for(
-        Method::Discover,
-        Duration::ZERO,
-        false,
-    );
+    let mixed = five([1; 32])
+        .cache_lists(CacheScope::Public, minute)
+        .cache_method(Method::ToolsList, CacheScope::Private, hour)
+        .cache_method(Method::Discover, CacheScope::Private, Duration::ZERO);
     for (server, due) in [
         (unsaid, [(0, "public"); 4]),
         (public, [(60_000, "public"); 4]),
@@ -188,15 +189,15 @@ async fn page_02_all_pages_of_a_list_are_for_the_same_callers_and_for_as_long() 
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn how_long_a_resource_may_be_kept_is_said_of_each() {
     let minute = Duration::from_secs(60);
     let server = Server::new("kept", "1")
         .resource(resource("unsaid"))
-        .resource(resource("mine").fresh_for(minute, false))
-        .resource(resource("ours").fresh_for(minute, true))
-        .template(template("each").fresh_for(2 * minute, true))
-        .fresh_for(Method::Discover, minute, false)
+        .resource(resource("mine").cache(CacheScope::Private, minute))
+        .resource(resource("ours").cache(CacheScope::Public, minute))
+        .template(template("each").cache(CacheScope::Public, 2 * minute))
+        .cache_method(Method::Discover, CacheScope::Private, minute)
         .build()
         .unwrap();
     let house = House::of(&server).await;
@@ -230,11 +231,11 @@ async fn hears(client: &mut Client, kind: &str) {
     client.next(&format!("notifications/{kind}/list_changed")).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn things_come_and_go_while_clients_are_there_and_they_are_told() {
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
-        let server = Server::new("grows", "1").grows().build().unwrap();
+        let server = Server::new("grows", "1").dynamic().build().unwrap();
         let house = House::of(&server).await;
         let mut client = house.client(wire, revision, json!({})).await;
         // It declares what may come.

@@ -1,6 +1,6 @@
 //! Tools: their names, schemas and structured results.
 
-use dateline::{Cx, Json, Server, Tool, ToolResult};
+use dateline::{BuildError, Context, Json, Server, Tool, ToolResult};
 use serde_json::{Value, json};
 use testkit::MODERN;
 
@@ -12,14 +12,12 @@ fn structured() -> Vec<(testkit::Wire, &'static str)> {
 }
 
 fn tool(name: &str) -> Tool {
-    Tool::new(
-        name,
-        "Gives back what it gets.",
-        |cx: Cx| async move { ToolResult::raw(cx.arguments().clone()) },
-    )
+    Tool::new(name, "Gives back what it gets.", |cx: Context| async move {
+        ToolResult::raw(cx.arguments().clone())
+    })
 }
 
-fn build(tool: Tool) -> Result<Server, String> {
+fn build(tool: Tool) -> Result<Server, BuildError> {
     Server::new("schemas", "1").tool(tool).build()
 }
 
@@ -34,16 +32,16 @@ fn found<'a>(listed: &'a Value, name: &str) -> &'a Value {
     tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name} in {listed}"))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
     let number =
         json!({"type": "object", "properties": {"n": {"type": "integer", "maximum": 3}}, "required": ["n"]});
     let any = json!({"type": "object"});
     let server = Server::new("structured", "1")
         .tool(Tool::new("sum", "Sums up.", || async { Json(Sum { sum: 1.5, parts: vec![1, -2] }) }))
-        .tool(tool("n").input(&any).output(&number))
-        .tool(Tool::new("bare", "Only says it.", || async { "3" }).output(&number))
-        .tool(Tool::new("fails", "Fails.", || async { ToolResult::error("no") }).output(&number))
+        .tool(tool("n").input_schema(any).output_schema(&number))
+        .tool(Tool::new("bare", "Only says it.", || async { "3" }).output_schema(&number))
+        .tool(Tool::new("fails", "Fails.", || async { ToolResult::error("no") }).output_schema(&number))
         .build()
         .unwrap();
     let house = House::of(&server).await;
@@ -75,7 +73,7 @@ async fn tool_03_a_structured_result_fits_its_schema_or_is_the_servers_error() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_kept_as_text() {
     let value = |value: Value| {
         move || {
@@ -95,11 +93,11 @@ async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_
         .tool(Tool::new("typed", "Gives a list.", || async { Json(vec![1, 2, 3]) }))
         .tool(
             Tool::new("object", "Gives an object.", value(json!({"a": 1})))
-                .output(&json!({"type": "object"})),
+                .output_schema(json!({"type": "object"})),
         )
         .tool(Tool::new("loose", "Has no schema.", value(json!([1]))));
     for (name, it, schema) in &values {
-        server = server.tool(Tool::new(name, "Gives it.", value(it.clone())).output(schema));
+        server = server.tool(Tool::new(name, "Gives it.", value(it.clone())).output_schema(schema));
     }
     let house = House::of(&server.build().unwrap()).await;
     for (wire, revision) in structured() {
@@ -131,18 +129,19 @@ async fn tool_04_what_is_no_object_is_left_out_where_only_objects_are_known_and_
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     let longest = "n".repeat(128);
     let right = ["a", "A-Z_a.z-09", "...", "-", &longest];
-    let server = Server::new("names", "1").grows().build().unwrap();
+    let server = Server::new("names", "1").dynamic().build().unwrap();
     for right in right {
-        server.add_tool(tool(right).input(&json!({"type": "object"}))).unwrap();
+        server.add_tool(tool(right).input_schema(json!({"type": "object"}))).unwrap();
     }
     let longer = "n".repeat(129);
     let wrong = ["", " ", "a b", "a/b", "a:b", "größe", "a\n", "a,b", "a\u{200b}", "~", "a@b", &longer];
     for wrong in wrong {
-        let why = server.add_tool(tool(wrong).input(&json!({"type": "object"}))).unwrap_err();
+        let why =
+            server.add_tool(tool(wrong).input_schema(json!({"type": "object"}))).unwrap_err().to_string();
         assert!(why.contains("1 to 128 characters"), "{wrong:?}: {why}");
         assert!(build(tool(wrong)).is_err(), "{wrong:?}");
     }
@@ -164,11 +163,11 @@ async fn tool_05_a_name_that_is_none_is_refused_and_one_that_is_works() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_06_an_annotation_that_breaks_its_rules_is_refused() {
-    let of = |properties: Value| tool("x").input(&json!({"type": "object", "properties": properties}));
+    let of = |properties: Value| tool("x").input_schema(json!({"type": "object", "properties": properties}));
     let text = |header: Value| json!({"type": "string", "x-mcp-header": header});
-    let server = Server::new("mirrors", "1").grows().build().unwrap();
+    let server = Server::new("mirrors", "1").dynamic().build().unwrap();
     let wrong = [
         json!({"a": text(json!(""))}),
         json!({"a": text(json!("A B"))}),
@@ -192,11 +191,13 @@ async fn tool_06_an_annotation_that_breaks_its_rules_is_refused() {
         json!({"a": {"not": {"properties": {"b": text(json!("A"))}}}}),
     ];
     for wrong in wrong {
-        let why = server.add_tool(of(wrong.clone())).unwrap_err();
+        let why = server.add_tool(of(wrong.clone())).unwrap_err().to_string();
         assert!(why.contains("x-mcp-header"), "{wrong}: {why}");
     }
     let defined = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": text(json!("A"))}});
-    assert!(server.add_tool(tool("x").input(&defined)).unwrap_err().contains("x-mcp-header"));
+    assert!(
+        server.add_tool(tool("x").input_schema(defined)).unwrap_err().to_string().contains("x-mcp-header")
+    );
     let deep = json!({"a": {"type": "object", "properties": {"b": {"type": "integer", "x-mcp-header": "B-1"}}}, "c": text(json!("C"))});
     server.add_tool(of(deep)).unwrap();
     let house = House::of(&server).await;
@@ -252,10 +253,10 @@ fn dialects() -> Vec<(&'static str, Value, Value, Value)> {
     ]
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_a_schema_is_of_2020_12_or_of_the_dialect_that_it_names() {
     let server = dialects().into_iter().fold(Server::new("dialects", "1"), |server, (name, schema, ..)| {
-        server.tool(tool(name).input(&schema))
+        server.tool(tool(name).input_schema(schema))
     });
     let house = House::of(&server.build().unwrap()).await;
     for (wire, revision) in everywhere() {
@@ -284,7 +285,7 @@ fn within(schema: Value) -> Value {
     json!({"type": "object", "properties": {"p": schema}})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_refused_and_nothing_fetched() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let here = format!("http://{}/schema.json", listener.local_addr().unwrap());
@@ -316,13 +317,13 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
         within(json!({"minimum": "1"})),
         within(json!({"pattern": "("})),
     ];
-    let server = Server::new("strict", "1").grows().build().unwrap();
+    let server = Server::new("strict", "1").dynamic().build().unwrap();
     for schema in &wrong {
-        let why = server.add_tool(tool("x").input(schema)).err();
-        let why = why.unwrap_or_else(|| panic!("let through: {:.300}", schema.to_string()));
+        let why = server.add_tool(tool("x").input_schema(schema)).err();
+        let why = why.unwrap_or_else(|| panic!("let through: {:.300}", schema.to_string())).to_string();
         assert!(why.contains("input"), "{why}");
-        let why = build(tool("x").input(&json!({"type": "object"})).output(schema)).err();
-        assert!(why.is_some_and(|why| why.contains("output")), "{:.300}", schema.to_string());
+        let why = build(tool("x").input_schema(json!({"type": "object"})).output_schema(schema)).err();
+        assert!(why.is_some_and(|why| why.to_string().contains("output")), "{:.300}", schema.to_string());
     }
     // What has its own place within itself is fetched from nowhere.
     let own = json!({
@@ -330,9 +331,9 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
         "properties": {"p": {"$ref": "part.json"}, "q": {"$ref": "#/$defs/part"}},
         "$defs": {"part": {"$id": "part.json", "type": "integer"}},
     });
-    server.add_tool(tool("own").input(&own)).unwrap();
+    server.add_tool(tool("own").input_schema(own)).unwrap();
     let tree = json!({"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}, "n": {"type": "integer"}}});
-    server.add_tool(tool("tree").input(&tree)).unwrap();
+    server.add_tool(tool("tree").input_schema(tree)).unwrap();
     let house = House::of(&server).await;
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
@@ -358,7 +359,7 @@ async fn tool_07_an_unknown_dialect_what_is_elsewhere_and_what_is_too_large_is_r
     assert!(fetched.is_none(), "nobody came for it");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn tool_07_validation_is_bounded() {
     // The same place again and again, which would never end or take forever.
     let mut doubled = json!({"a0": {"type": "object"}});
@@ -373,10 +374,10 @@ async fn tool_07_validation_is_bounded() {
         json!({"type": "object", "$ref": "#/$defs/a39", "$defs": doubled}),
     ];
     for schema in wrong {
-        assert!(build(tool("x").input(&schema)).is_err(), "let through: {schema:.200}");
+        assert!(build(tool("x").input_schema(&schema)).is_err(), "let through: {schema:.200}");
     }
     let hungry = json!({"type": "object", "properties": {"s": {"type": "string", "pattern": "^(a+)+$"}}});
-    let server = Server::new("bounded", "1").tool(tool("hungry").input(&hungry)).build().unwrap();
+    let server = Server::new("bounded", "1").tool(tool("hungry").input_schema(hungry)).build().unwrap();
     let house = House::of(&server).await;
     let text = format!("{}!", "a".repeat(5000));
     for (wire, revision) in everywhere() {

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use dateline::seal::{Clock, Key, Keys, Sealer, SystemClock, purpose};
 use dateline::{
-    Args, Cx, Error, Form, Limits, Method, Object, Peer, Principal, Prompt, Raw, Resource, Result,
+    Args, CacheScope, Context, ElicitForm, Error, Limits, Method, Object, Peer, Principal, Prompt, Raw,
+    Resource, Result,
 };
 use dateline::{HttpOptions, Revision, Server, Tool};
 use proto::wire::Id;
@@ -36,13 +37,13 @@ struct Given {
     m: Option<i64>,
 }
 
-async fn word(cx: &Cx, key: &str) -> Result<String> {
-    let filled = cx.elicit(key, Form::<Word>::new("Which word?")).await?.accepted();
+async fn word(cx: &Context, key: &str) -> Result<String> {
+    let filled = cx.elicit(key, ElicitForm::<Word>::new("Which word?")).await?.accepted();
     Ok(filled.map_or_else(|| "none".to_owned(), |filled| filled.word))
 }
 
 /// Asks for one word after the other.
-async fn two(_: Args<Given>, cx: Cx) -> Result<String> {
+async fn two(_: Args<Given>, cx: Context) -> Result<String> {
     let first = word(&cx, "first").await?;
     Ok(format!("{first} {}", word(&cx, "second").await?))
 }
@@ -53,7 +54,7 @@ fn twice(key: Key) -> Server {
         .keys(Fixed(key))
         .tool(Tool::new("two", "Asks for two words.", two))
         .tool(Tool::new("too", "Asks for two words.", two))
-        .prompt(Prompt::new("two", "Asks for two words.", |cx: Cx| async move {
+        .prompt(Prompt::new("two", "Asks for two words.", |cx: Context| async move {
             let first = word(&cx, "first").await?;
             Ok::<_, Error>(format!("{first} {}", word(&cx, "second").await?))
         }))
@@ -75,7 +76,7 @@ fn second() -> Value {
     json!({"second": accept(json!({"word": "fish"}))})
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_a_state_that_was_changed_or_belongs_to_another_request_is_32602() {
     let house = House::of(&twice([1; 32])).await;
     let stranger = House::of(&twice([2; 32])).await;
@@ -129,7 +130,7 @@ async fn mrtr_04_a_state_that_was_changed_or_belongs_to_another_request_is_32602
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_a_state_of_one_principal_is_not_anothers() {
     let house = House::of(&twice([1; 32])).await;
     let params = call("two", json!({}));
@@ -172,13 +173,13 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
         wants_progress: false,
         events: EventSink::discard(),
     };
-    let kept = vec![("first".to_owned(), accept(json!({"word": "swordfish"})))];
+    let kept = json!({"answers": [["first", accept(json!({"word": "swordfish"}))]]});
     Sealer::new(Fixed(key), clock)
         .seal(&purpose(&request), principal, Duration::from_secs(3600), &kept)
         .unwrap()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_04_mrtr_08_a_state_is_good_for_a_time_and_no_longer() {
     let key = [3; 32];
     let house = House::of(&twice(key)).await;
@@ -215,11 +216,11 @@ impl Drop for Running {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_08_nothing_waits_for_the_answers_to_what_was_asked() {
     let running = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&running);
-    let ask = move |cx: Cx| {
+    let ask = move |cx: Context| {
         let running = Running::new(&counted);
         async move {
             let word = word(&cx, "word").await;
@@ -251,15 +252,15 @@ async fn mrtr_08_nothing_waits_for_the_answers_to_what_was_asked() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn mrtr_09_neither_questions_nor_what_depends_on_answers_is_cached() {
     let minute = Duration::from_secs(60);
-    let read = |cx: Cx| async move { two(Args(Given { n: None, m: None }), cx).await };
+    let read = |cx: Context| async move { two(Args(Given { n: None, m: None }), cx).await };
     let server = Server::new("reads", "1")
         .keys(Fixed([4; 32]))
-        .lists_fresh_for(minute)
-        .resource(Resource::new("ask://two", "two", read).fresh_for(minute, true))
-        .resource(Resource::new("ask://none", "none", || async { "plain" }).fresh_for(minute, true))
+        .cache_lists(CacheScope::Public, minute)
+        .resource(Resource::new("ask://two", "two", read).cache(CacheScope::Public, minute))
+        .resource(Resource::new("ask://none", "none", || async { "plain" }).cache(CacheScope::Public, minute))
         .build()
         .unwrap();
     let house = House::of(&server).await;
@@ -287,10 +288,10 @@ async fn mrtr_09_neither_questions_nor_what_depends_on_answers_is_cached() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn meta_09_a_state_and_a_cursor_are_all_that_goes_from_one_request_to_the_next() {
     let say = |name: &str| {
-        Tool::new(name, "Says who asks.", |cx: Cx| async move {
+        Tool::new(name, "Says who asks.", |cx: Context| async move {
             cx.log(dateline::Level::Info, None, "it runs").await;
             let can = &cx.peer().capabilities;
             format!(

@@ -38,7 +38,7 @@ fn tempting() -> Scratch {
     scratch
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_04_a_path_that_leads_out_of_the_folder_is_not_there() {
     let scratch = tempting();
     let outside = scratch.at("secret.txt");
@@ -130,7 +130,7 @@ async fn res_04_a_path_that_leads_out_of_the_folder_is_not_there() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_04_a_folder_lists_what_can_be_read_and_nothing_else() {
     let scratch = tempting();
     scratch.write("root/sub/what is #1?.txt", "strange");
@@ -153,11 +153,11 @@ async fn res_04_a_folder_lists_what_can_be_read_and_nothing_else() {
 
 /// Serves a directory over HTTP; gives a modern client.
 async fn served(directory: Directory) -> Client {
-    let server = Server::new("files", "1").part(directory).build().unwrap();
+    let server = Server::new("files", "1").define(directory).build().unwrap();
     Client::connect(&crate::serve(server, HttpOptions::default()).await)
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn res_04_a_link_that_changes_while_it_is_followed_leads_nowhere_else() {
     let scratch = Scratch::new();
     scratch
@@ -199,7 +199,7 @@ async fn res_04_a_link_that_changes_while_it_is_followed_leads_nowhere_else() {
     assert!(turns > 1 && inside > 0 && nothing > 0, "{turns} turns, {inside} inside, {nothing} nothing");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn files_are_text_or_bytes_of_the_type_that_their_name_says() {
     let scratch = Scratch::new();
     scratch.write("a.md", "# A").write("b.png", b"\x89PNG\r\n\x1a\n\0").write("c.ts", "let a = 1;");
@@ -239,7 +239,7 @@ async fn files_are_text_or_bytes_of_the_type_that_their_name_says() {
     assert!(listed.lines().last().unwrap().starts_with("# There is more"), "{listed}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_pipe_in_the_folder_is_not_waited_for() {
     let scratch = Scratch::new();
     scratch.write("a.txt", "a");
@@ -249,7 +249,7 @@ async fn a_pipe_in_the_folder_is_not_waited_for() {
     assert_eq!(read(&mut client, "file:///x/pipe").await.code(), -32602);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn paths_are_completed_a_folder_at_a_time() {
     let scratch = tempting();
     scratch.write("root/sub/bee.txt", "").write("root/sub/other.txt", "");
@@ -273,7 +273,7 @@ async fn paths_are_completed_a_folder_at_a_time() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn hidden_files_are_served_where_that_is_asked_for() {
     let scratch = tempting();
     let directory = Directory::new(scratch.at("root"), "file:///x").unwrap().hidden();
@@ -286,7 +286,7 @@ async fn hidden_files_are_served_where_that_is_asked_for() {
 
 #[test]
 fn what_is_no_folder_or_no_uri_is_said_at_once() {
-    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap();
+    let error = |root: &str, uri: &str| Directory::new(root, uri).err().unwrap().to_string();
     assert!(error("/nonexistent/folder", "file:///x").contains("/nonexistent/folder"));
     assert!(error("/", "file:///{x}").contains("{x}"));
 }

@@ -1,6 +1,6 @@
 //! Skills of a folder.
 
-use dateline::{HttpOptions, Server, Skills};
+use dateline::{CacheScope, HttpOptions, Server, Skills};
 use serde_json::{Value, json};
 use testkit::{Client, LATEST_LEGACY};
 
@@ -25,12 +25,12 @@ fn uris(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|entry| entry["uri"].as_str().unwrap()).collect()
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn skills_are_told_with_every_file_and_read_as_they_were_told() {
     use base64::Engine as _;
     use sha2::Digest as _;
     let scratch = folder();
-    let server = Server::new("skills", "1").part(Skills::from_folder(&scratch.0).unwrap()).build().unwrap();
+    let server = Server::new("skills", "1").define(Skills::from_folder(&scratch.0).unwrap()).build().unwrap();
     let mut client = Client::connect(&crate::serve(server, HttpOptions::default()).await);
     let discovered = client.request("server/discover", json!({})).await;
     let settings = &discovered.result()["capabilities"]["extensions"]["io.modelcontextprotocol/skills"];
@@ -77,7 +77,7 @@ async fn skills_are_told_with_every_file_and_read_as_they_were_told() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_skill_that_is_not_served_is_an_error_that_says_so() {
     let scratch = folder();
     for mut client in clients(&scratch.at("")).await {
@@ -131,10 +131,10 @@ async fn a_skill_that_is_not_served_is_an_error_that_says_so() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn folders_of_skills_can_be_walked() {
     let scratch = folder();
-    let server = Server::new("skills", "1").part(Skills::from_folder(&scratch.0).unwrap()).build().unwrap();
+    let server = Server::new("skills", "1").define(Skills::from_folder(&scratch.0).unwrap()).build().unwrap();
     let mut client = Client::connect(&crate::serve(server, HttpOptions::default()).await);
     let (mut folders, mut files) = (vec!["skill://outer".to_owned(), "skill://team".to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -158,11 +158,13 @@ async fn folders_of_skills_can_be_walked() {
     assert_eq!(files, expected);
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn lists_of_skills_come_in_pages_whose_cursors_are_good_for_them_alone() {
     let scratch = folder();
-    let skills = Skills::from_folder(&scratch.0).unwrap().fresh_for(std::time::Duration::from_secs(5), false);
-    let server = Server::new("skills", "1").page_size(2).part(skills).build().unwrap();
+    let skills = Skills::from_folder(&scratch.0)
+        .unwrap()
+        .cache(CacheScope::Private, std::time::Duration::from_secs(5));
+    let server = Server::new("skills", "1").page_size(2).define(skills).build().unwrap();
     let url = crate::serve(server, HttpOptions::default()).await;
     let mut client = Client::connect(&url);
     let first = client.request("skills/list", json!({})).await;
@@ -194,7 +196,7 @@ async fn lists_of_skills_come_in_pages_whose_cursors_are_good_for_them_alone() {
 
 #[test]
 fn a_folder_with_a_skill_that_is_wrong_is_refused_by_name() {
-    let error = |scratch: &Scratch| Skills::from_folder(&scratch.0).err().unwrap();
+    let error = |scratch: &Scratch| Skills::from_folder(&scratch.0).err().unwrap().to_string();
     let scratch = Scratch::new();
     scratch.write("a/b/SKILL.md", skill("c", ""));
     assert!(error(&scratch).contains("a/b/SKILL.md"));
@@ -207,5 +209,6 @@ fn a_folder_with_a_skill_that_is_wrong_is_refused_by_name() {
         scratch.write(&format!("c/{n}"), "");
     }
     assert!(error(&scratch).contains("512 files"));
-    assert!(Skills::from_folder("/nonexistent/skills").err().unwrap().contains("/nonexistent/skills"));
+    let absent = Skills::from_folder("/nonexistent/skills").err().unwrap();
+    assert!(absent.to_string().contains("/nonexistent/skills"));
 }

@@ -1,9 +1,11 @@
 //! How many sessions there are, how long, and what is kept for their clients.
 
+mod principals;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use dateline::{Args, Cx, HttpOptions, Replay, Server, Tool};
+use dateline::{Args, Context, HttpOptions, Replay, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, LEGACY, PATIENCE, header, sse_url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,7 +30,7 @@ impl Gated {
     async fn start(options: HttpOptions) -> Gated {
         let (gate, passed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (shut, through) = (Arc::clone(&gate), Arc::clone(&passed));
-        let count = move |Args(count): Args<Count>, cx: Cx| {
+        let count = move |Args(count): Args<Count>, cx: Context| {
             let (gate, passed) = (Arc::clone(&shut), Arc::clone(&through));
             async move {
                 cx.progress(0.0, None, Some("begun")).await;
@@ -45,7 +47,7 @@ impl Gated {
                 "counted"
             }
         };
-        let ask = |cx: Cx| async move {
+        let ask = |cx: Context| async move {
             let question = json!({"messages": [], "maxTokens": 1});
             Ok::<_, dateline::Error>(cx.sample("question", &question).await?.text())
         };
@@ -120,7 +122,7 @@ async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| panic!("{what}: it takes too long"))
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_that_is_in_use() {
     let gated = Gated::start(HttpOptions { sessions: 4, ..HttpOptions::default() }).await;
     let mut works = gated.session(LEGACY[0]).await;
@@ -159,7 +161,7 @@ async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_
     Client::connect(&full.url).request("tools/list", json!({})).await.result();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_longest_unused_go_first() {
     // Each keeps some 11 kB.
     let gated = Gated::start(HttpOptions { kept: 40_000, ..HttpOptions::default() }).await;
@@ -180,7 +182,7 @@ async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_
     assert!((4..8).contains(&lost) && outcomes[lost..].iter().all(|kept| *kept), "{outcomes:?}");
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn listens_are_limited_and_one_that_ends_makes_room() {
     let gated = Gated::start(HttpOptions { listens: 2, ..HttpOptions::default() }).await;
     let listen = || async {
@@ -203,7 +205,7 @@ async fn listens_are_limited_and_one_that_ends_makes_room() {
     within("the end of one makes room", async { while listen().await.0.status != 200 {} }).await;
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
     let long = Tool::new("long", "Says much.", || async { "x".repeat(32 << 20) });
     let server = Server::new("long", "1").tool(long).build().unwrap();
@@ -253,7 +255,7 @@ async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn sse_02_no_more_streams_are_opened_than_sessions_may_be_and_unused_ones_go() {
     let gated = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
     let at = sse_url(&gated.url);
@@ -271,7 +273,7 @@ async fn sse_02_no_more_streams_are_opened_than_sessions_may_be_and_unused_ones_
     open[1].request("ping", json!({})).await.result();
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn a_session_that_nobody_uses_ends_and_one_with_a_call_or_an_open_stream_does_not() {
     // Long enough for two requests that follow one another.
     let idle = Duration::from_millis(600);
@@ -361,7 +363,7 @@ async fn vanish(gated: &Gated, of: &Client, id: &str, to: u32) -> String {
     seen
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_what_is_kept_is_bounded_and_responses_are_kept_longest() {
     let (few, small) = (Replay { messages: 5, bytes: 1 << 20 }, Replay { messages: 1000, bytes: 1200 });
     for (replay, most) in [(few, 5), (small, 12)] {
@@ -399,7 +401,7 @@ async fn http_14_what_is_kept_is_bounded_and_responses_are_kept_longest() {
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_14_the_responses_of_many_calls_are_kept_as_far_as_there_is_room_and_the_rest_is_400() {
     let replay = Replay { messages: 5, bytes: 1 << 20 };
     let gated = Gated::start(HttpOptions { replay, ..HttpOptions::default() }).await;
@@ -428,7 +430,7 @@ async fn http_14_the_responses_of_many_calls_are_kept_as_far_as_there_is_room_an
     }
 }
 
-#[tokio::test]
+#[testkit::test]
 async fn http_16_and_sse_every_quiet_stream_carries_comments_from_its_start() {
     let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
     let gated = Gated::start(options).await;

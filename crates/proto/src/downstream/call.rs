@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use spec::{Capability, Method, Notice, Revision, Rules, meta};
+use spec::{Method, Notice, Revision, Rules, meta};
 
 use crate::downstream::output::Served;
 use crate::downstream::stream::{self, Stream};
@@ -80,7 +80,7 @@ impl Call {
             admit::modern(call, headers, &*served.service, served.revisions, principal)?;
         let peer = Arc::clone(&request.peer);
         // A server that does not say that it logs does not.
-        let logs = served.service.describe().capabilities.has(Capability::Logging);
+        let logs = served.service.describe().capabilities.satisfies(Notice::Message.row().needs);
         let mut opened = Call {
             id: call.id.clone(),
             weight: call.weight(),

@@ -61,8 +61,7 @@ pub fn unreadable(error: &Unreadable, rules: &Rules) -> Option<Bytes> {
     };
     let id = match &id {
         Some(id) => ErrorId::Of(id),
-        None if rules.null_id_when_unreadable => ErrorId::Null,
-        None => ErrorId::Absent,
+        None => ErrorId::unknown(rules),
     };
     Some(wire::error(id, &rejection.render(rules).error))
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use spec::{Era, Method, Notice, Revision, Rules};
+use spec::{Notice, Revision, Rules};
 
 use crate::downstream::call::{Call, Ending, Opening};
+use crate::downstream::era::{Opens, opens};
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::session::Session;
 use crate::gates::admit;
@@ -59,7 +60,7 @@ impl Pipe {
     pub fn too_long(&self) -> Output {
         let why = format!("the message is longer than {} bytes", self.served.limits.message);
         let rules = self.rules();
-        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        let id = ErrorId::unknown(rules);
         Output::Reply(wire::error(id, &Rejection::Unreadable(why).render(rules).error))
     }
 
@@ -70,26 +71,22 @@ impl Pipe {
             Message::Notification { method, params } => return self.notified(&method, params.as_ref()),
             Message::Response { .. } => return Vec::new(),
         };
-        let legacy = self.served.revisions.serves(Era::Legacy);
-        let marked = admit::is_marked_modern(call.params.as_ref());
-        let rules = self.rules();
-        if marked && self.served.revisions.serves(Era::Modern) {
-            return self.modern(&call);
-        }
-        match Method::parse(&call.method) {
-            Some(Method::Initialize) if legacy => {
-                match Session::open(&call, &self.served, self.principal.clone()) {
-                    Ok((session, reply)) => {
-                        self.session = Some(session);
-                        vec![Output::Reply(reply)]
-                    }
-                    Err(rejection) => {
-                        vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))]
-                    }
+        match opens(&call, self.served.revisions) {
+            Opens::Modern => self.modern(&call),
+            Opens::Session => match Session::open(&call, &self.served, self.principal.clone()) {
+                Ok((session, reply)) => {
+                    self.session = Some(session);
+                    vec![Output::Reply(reply)]
                 }
+                Err(rejection) => {
+                    vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))]
+                }
+            },
+            Opens::Ping => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
+            Opens::Neither => {
+                let rejection = Rejection::NeitherEra(self.served.revisions);
+                vec![Output::Reply(refuse(&call.id, &rejection, self.rules()))]
             }
-            Some(Method::Ping) if legacy => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
-            _ => vec![Output::Reply(refuse(&call.id, &Rejection::NeitherEra(self.served.revisions), rules))],
         }
     }
 

@@ -3,26 +3,32 @@
 //! It keeps what the modern era carries in each request (revision, capabilities, log level), and turns *input
 //! required* into requests of its own on the call's stream.
 
+mod batch;
+mod call;
+mod held;
+mod initialize;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Capability, Era, Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Method, Notice, Rules, meta};
 
 use crate::downstream::output::{Output, Served, refuse, unreadable};
+use crate::downstream::session::batch::{BatchId, Batches};
+use crate::downstream::session::call::{Call, Repeat, Waiting, Work};
+use crate::downstream::session::held::Held;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit;
 use crate::gates::project::{self, Stamp};
 use crate::json::{Object, Raw};
-use crate::model::capability::ClientCapabilities;
-use crate::model::event::{Event, EventSink};
+use crate::model::event::Event;
 use crate::model::input::{InputRequest, InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::model::listen::{Change, Filter};
+use crate::model::params::required_string;
 use crate::model::rejection::Rejection;
-use crate::model::request::{Answer, Peer, Principal, Request};
-use crate::model::service::Description;
+use crate::model::request::{Answer, Peer, Principal};
 use crate::rpc::wire::{self, CallKey, ErrorId, Id, Message};
 
 /// How often one call may ask before it is taken for one that never ends.
@@ -32,84 +38,21 @@ const ROUNDS: u32 = 32;
 const LISTEN: CallKey = 0;
 
 /// One handshake session.
+#[derive(Debug)]
 pub struct Session {
     peer: Arc<Peer>,
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
     /// Questions and changes that wait for that.
-    held: Vec<Output>,
+    held: Vec<Held>,
     calls: HashMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
     /// Questions that wait for an answer: the call, and the question in it by its key.
     questions: HashMap<u64, (CallKey, ByteString, InputRequest)>,
-    /// Batches whose requests are not all answered yet.
-    batches: HashMap<u64, Batch>,
+    batches: Batches,
     next_key: CallKey,
     next_question: u64,
-    next_batch: u64,
-}
-
-struct Call {
-    id: Id,
-    weight: usize,
-    stream: Stream,
-    work: Work,
-    /// The batch that it came in, whose requests are answered together.
-    batch: Option<u64>,
-}
-
-struct Batch {
-    /// Its requests that are under way, and one while it is still read.
-    open: usize,
-    responses: Vec<Bytes>,
-    /// How long all responses are together.
-    bytes: usize,
-}
-
-impl Batch {
-    /// All responses in one array; `None` where there is none.
-    fn array(self) -> Option<Bytes> {
-        if self.responses.is_empty() {
-            return None;
-        }
-        let mut out = Vec::with_capacity(self.responses.iter().map(|r| r.len() + 1).sum::<usize>() + 2);
-        out.push(b'[');
-        for (at, response) in self.responses.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(response);
-        }
-        out.push(b']');
-        Some(out.into())
-    }
-}
-
-impl Call {
-    /// The request of a call that waits for answers, with the state that they would come with.
-    fn abandoned(self) -> Option<Output> {
-        match self.work {
-            Work::Call { mut request, interim: Some(waiting), .. } => {
-                request.answers =
-                    Some(InputResponses { responses: Vec::new(), state: waiting.answers.state });
-                Some(Output::Abandon(request))
-            }
-            _ => None,
-        }
-    }
-}
-
-enum Work {
-    /// A call of the service, kept to be called again with answers.
-    Call { request: Box<Request>, interim: Option<Waiting>, rounds: u32 },
-    /// A subscription that is being set up.
-    Subscribe(ByteString),
-}
-
-struct Waiting {
-    open: usize,
-    answers: InputResponses,
 }
 
 impl Session {
@@ -123,30 +66,7 @@ impl Session {
         served: &Served,
         principal: Principal,
     ) -> Result<(Session, Bytes), Rejection> {
-        let params = admit::opened(call.params.as_ref())?;
-        let field = |name: &str| Rejection::Params(format!("initialize needs {name:?}"));
-        let requested = params.string("protocolVersion").ok_or_else(|| field("protocolVersion"))?;
-        // A null declares as much as an empty object.
-        let declared = params.get("capabilities").ok_or_else(|| field("capabilities"))?;
-        let capabilities = match declared.is_null() {
-            true => Object::new(),
-            false => kept(declared)?.object().map_err(|_| field("capabilities"))?,
-        };
-        let client = params.get("clientInfo").filter(|raw| !raw.is_null()).map(kept).transpose()?;
-        let served_here = served.revisions;
-        let revision = Revision::parse(&requested)
-            .filter(|r| r.era() == Era::Legacy && served_here.contains(*r))
-            .or_else(|| served_here.newest(Era::Legacy))
-            .ok_or(Rejection::UnsupportedVersion { requested, served: served_here })?;
-        let description = served.service.describe();
-        let peer = Peer {
-            revision,
-            capabilities: Arc::new(ClientCapabilities::read(capabilities, revision)),
-            client,
-            // Where the client sets no level the server decides; the debug noise stays out.
-            log_level: description.capabilities.has(Capability::Logging).then_some(Level::Info),
-            principal,
-        };
+        let (peer, reply) = initialize::open(call, served, principal)?;
         let session = Session {
             peer: Arc::new(peer),
             ready: false,
@@ -154,12 +74,10 @@ impl Session {
             calls: HashMap::new(),
             watched: BTreeMap::new(),
             questions: HashMap::new(),
-            batches: HashMap::new(),
+            batches: Batches::default(),
             next_key: LISTEN + 1,
             next_question: 1,
-            next_batch: 1,
         };
-        let reply = wire::result(&call.id, &initialized(&description, revision));
         Ok((session, reply))
     }
 
@@ -168,9 +86,9 @@ impl Session {
         self.peer.revision.rules()
     }
 
-    /// Who the session is with.
-    pub fn peer(&self) -> &Arc<Peer> {
-        &self.peer
+    /// On whose behalf the session was opened.
+    pub fn principal(&self) -> &Principal {
+        &self.peer.principal
     }
 
     /// How many calls are under way.
@@ -180,8 +98,12 @@ impl Session {
 
     /// How many calls are worked on: not those whose client is asked something.
     pub fn owed(&self) -> usize {
-        let waits = |call: &&Call| matches!(call.work, Work::Call { interim: Some(_), .. });
-        self.calls.len() - self.calls.values().filter(waits).count()
+        self.calls.values().filter(|call| !call.waits()).count()
+    }
+
+    /// Whether the service works on a call. A subscription that is being set up is none.
+    pub fn works(&self) -> bool {
+        self.calls.values().any(Call::works)
     }
 
     /// Takes in one message. `askable` says whether questions about it could be put to the client: over HTTP they
@@ -206,13 +128,11 @@ impl Session {
         if let Some(refusal) = self.refuses(sent, served) {
             return vec![Output::Reply(refusal)];
         }
-        let name = self.next_batch;
-        self.next_batch += 1;
-        self.batches.insert(name, Batch { open: 1, responses: Vec::new(), bytes: 0 });
+        let name = self.batches.begin();
         let mut outputs = Vec::new();
         for element in sent.array().unwrap_or_default() {
             match wire::sort(element) {
-                Err(error) => self.in_batch(name, unreadable(&error, rules)),
+                Err(error) => self.batches.add(name, unreadable(&error, rules)),
                 Ok(Message::Request(call)) => {
                     let began = match Method::parse(&call.method) {
                         Some(Method::Initialize) => {
@@ -226,12 +146,10 @@ impl Session {
                             && let Some(call) = self.calls.get_mut(key)
                         {
                             call.batch = Some(name);
-                            if let Some(batch) = self.batches.get_mut(&name) {
-                                batch.open += 1;
-                            }
+                            self.batches.enter(name);
                         }
                         match output {
-                            Output::Reply(bytes) => self.in_batch(name, Some(bytes)),
+                            Output::Reply(bytes) => self.batches.add(name, Some(bytes)),
                             other => outputs.push(other),
                         }
                     }
@@ -239,7 +157,7 @@ impl Session {
                 Ok(message) => outputs.extend(self.receive(message, served, askable)),
             }
         }
-        outputs.extend(self.leave(name).map(Output::Reply));
+        outputs.extend(self.batches.leave(name).map(Output::Reply));
         outputs
     }
 
@@ -257,31 +175,14 @@ impl Session {
         } else {
             return None;
         };
-        let id = if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent };
+        let id = ErrorId::unknown(rules);
         Some(wire::error(id, &Rejection::Invalid(why).render(rules).error))
     }
 
-    /// One less of a batch is under way; gives all responses with the last one.
-    fn leave(&mut self, name: u64) -> Option<Bytes> {
-        let batch = self.batches.get_mut(&name)?;
-        batch.open -= 1;
-        if batch.open > 0 {
-            return None;
-        }
-        self.batches.remove(&name).and_then(Batch::array)
-    }
-
-    fn in_batch(&mut self, name: u64, response: Option<Bytes>) {
-        if let Some(batch) = self.batches.get_mut(&name) {
-            batch.bytes += response.as_ref().map_or(0, Bytes::len);
-            batch.responses.extend(response);
-        }
-    }
-
     /// A response, or what stands for it where the answers of its batch become longer than one message may be.
-    fn fitting(&self, batch: Option<u64>, id: &Id, response: Bytes, served: &Served) -> Bytes {
+    fn fitting(&self, batch: Option<BatchId>, id: &Id, response: Bytes, served: &Served) -> Bytes {
         let most = served.limits.message;
-        let others = batch.and_then(|name| self.batches.get(&name)).map_or(0, |batch| batch.bytes);
+        let others = batch.map_or(0, |name| self.batches.bytes(name));
         if others == 0 || others + response.len() <= most {
             return response;
         }
@@ -297,7 +198,7 @@ impl Session {
     }
 
     /// A call is over, with its response where it has one. In a batch the last one that ends sends all responses.
-    fn end(&mut self, key: CallKey, batch: Option<u64>, response: Option<Bytes>) -> Vec<Output> {
+    fn end(&mut self, key: CallKey, batch: Option<BatchId>, response: Option<Bytes>) -> Vec<Output> {
         // The room of a burst is given back.
         if self.calls.is_empty() && self.calls.capacity() > 64 {
             self.calls.shrink_to_fit();
@@ -305,8 +206,8 @@ impl Session {
         let response = match batch {
             None => response,
             Some(name) => {
-                self.in_batch(name, response);
-                self.leave(name)
+                self.batches.add(name, response);
+                self.batches.leave(name)
             }
         };
         response.map(|bytes| Output::Send(key, bytes)).into_iter().chain([Output::Finish(key)]).collect()
@@ -337,7 +238,7 @@ impl Session {
                 done()
             }
             Method::ResourcesSubscribe => {
-                let uri = admit::watchable(&uri(&params)?)?;
+                let uri = admit::watchable(&required_string(&params, "uri")?)?;
                 if self.watched.contains_key(&uri) {
                     return done();
                 }
@@ -356,7 +257,7 @@ impl Session {
                 Ok(vec![Output::Listen(key, filter, Arc::clone(&self.peer))])
             }
             Method::ResourcesUnsubscribe => {
-                let dropped = self.watched.remove(&uri(&params)?).map(Output::Drop);
+                let dropped = self.watched.remove(&required_string(&params, "uri")?).map(Output::Drop);
                 Ok(dropped.into_iter().chain(done()?).collect())
             }
             _ => {
@@ -370,17 +271,11 @@ impl Session {
                 if !askable {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
-                let request = Box::new(Request {
-                    id: call.id.clone(),
-                    method,
-                    params,
-                    answers: None,
-                    peer,
-                    wants_progress: token.is_some(),
-                    events: EventSink::discard(),
-                });
+                let wants_progress = token.is_some();
+                let repeat = Repeat { method, params, answers: None, peer, wants_progress };
+                let request = repeat.request(&call.id);
                 let key = self.key();
-                let work = Work::Call { request: request.clone(), interim: None, rounds: 0 };
+                let work = Work::Call { repeat, interim: None, rounds: 0 };
                 let (id, weight) = (call.id.clone(), call.weight());
                 self.calls.insert(key, Call { id, weight, stream, work, batch: None });
                 Ok(vec![Output::Start(key, request)])
@@ -394,17 +289,12 @@ impl Session {
     }
 
     fn notified(&mut self, method: &str, params: Option<&Raw>, served: &Served) -> Vec<Output> {
-        match Notice::parse(method) {
+        match admit::notice(method, self.peer.revision, Direction::ToServer) {
             Some(Notice::Initialized) if !self.ready => {
                 self.ready = true;
-                let mut outputs = std::mem::take(&mut self.held);
-                let has = |c| served.service.describe().capabilities.has(c);
-                let filter = Filter {
-                    tools: has(Capability::ToolsListChanged),
-                    prompts: has(Capability::PromptsListChanged),
-                    resources: has(Capability::ResourcesListChanged),
-                    uris: Vec::new(),
-                };
+                let mut outputs: Vec<Output> =
+                    std::mem::take(&mut self.held).into_iter().map(Output::from).collect();
+                let filter = Filter::lists(&served.service.describe().capabilities);
                 if filter != Filter::default() {
                     outputs.push(Output::Listen(LISTEN, filter, Arc::clone(&self.peer)));
                 }
@@ -429,7 +319,7 @@ impl Session {
         let asked: Vec<u64> =
             self.questions.iter().filter(|(_, (k, ..))| *k == key).map(|(id, _)| *id).collect();
         let unasked = self.held.len();
-        self.held.retain(|held| !matches!(held, Output::Send(of, _) if *of == key));
+        self.held.retain(|held| !matches!(held, Held::Question(of, _) if *of == key));
         let unasked = unasked > self.held.len();
         for id in asked {
             self.questions.remove(&id);
@@ -471,13 +361,13 @@ impl Session {
         answer: Result<Answer, Rejection>,
         served: &Served,
     ) -> Vec<Output> {
-        let Some(Call { id, work: Work::Call { request, rounds, .. }, batch, .. }) = self.calls.get(&key)
+        let Some(Call { id, work: Work::Call { repeat, rounds, .. }, batch, .. }) = self.calls.get(&key)
         else {
             return Vec::new();
         };
-        let (method, rules) = (request.method, self.rules());
+        let (method, rules) = (repeat.method, self.rules());
         let answer = match answer {
-            Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &request.peer) {
+            Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &repeat.peer) {
                 Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),
                 Ok(()) => Err(Rejection::Internal(format!(
                     "the call asked {ROUNDS} times without coming to an end"
@@ -504,14 +394,14 @@ impl Session {
     /// Puts the questions of a call to the client.
     fn ask(&mut self, key: CallKey, interim: InputRequired) -> Vec<Output> {
         let rules = self.rules();
-        let Some(Call { work: Work::Call { interim: waiting, rounds, request }, .. }) =
+        let Some(Call { work: Work::Call { interim: waiting, rounds, repeat }, .. }) =
             self.calls.get_mut(&key)
         else {
             return Vec::new();
         };
         *rounds += 1;
-        // InputResponses of one round are the service's to keep, in its state; those without one are kept for it.
-        let earlier = match (&interim.state, request.answers.take()) {
+        // Answers of one round are the service's to keep, in its state; those without one are kept for it.
+        let earlier = match (&interim.state, repeat.answers.take()) {
             (None, Some(answers)) => answers.responses,
             _ => Vec::new(),
         };
@@ -520,18 +410,18 @@ impl Session {
         if interim.questions.is_empty() {
             return self.resume(key);
         }
-        let mut outputs = Vec::with_capacity(interim.questions.len());
+        let mut questions = Vec::with_capacity(interim.questions.len());
         for (name, ask) in interim.questions {
             let id = self.next_question;
             self.next_question += 1;
             let params = project::question(&ask, rules);
-            outputs.push(Output::Send(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
+            questions.push(Held::Question(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
             self.questions.insert(id, (key, name, ask));
         }
         if !self.ready {
-            self.held.append(&mut outputs);
+            self.held.append(&mut questions);
         }
-        outputs
+        questions.into_iter().map(Output::from).collect()
     }
 
     /// The client answered a question.
@@ -550,11 +440,11 @@ impl Session {
 
     /// Calls the service again, with the answers.
     fn resume(&mut self, key: CallKey) -> Vec<Output> {
-        let Some(Call { work: Work::Call { request, interim, .. }, .. }) = self.calls.get_mut(&key) else {
+        let Some(Call { id, work: Work::Call { repeat, interim, .. }, .. }) = self.calls.get_mut(&key) else {
             return Vec::new();
         };
-        request.answers = interim.take().map(|waiting| waiting.answers);
-        vec![Output::Start(key, request.clone())]
+        repeat.answers = interim.take().map(|waiting| waiting.answers);
+        vec![Output::Start(key, repeat.request(id))]
     }
 
     /// A listen runs, or could not be started.
@@ -596,41 +486,9 @@ impl Session {
             return vec![Output::Push(bytes)];
         }
         // The same change need not be told twice, which also bounds what is held.
-        if !self.held.iter().any(|held| matches!(held, Output::Push(told) if *told == bytes)) {
-            self.held.push(Output::Push(bytes));
+        if !self.held.iter().any(|held| matches!(held, Held::Change(told) if *told == bytes)) {
+            self.held.push(Held::Change(bytes));
         }
         Vec::new()
     }
-}
-
-/// How long each thing may be that a client says of itself and that is kept as long as its session, in bytes: ten
-/// times what a client with icons and extensions says.
-const SAID: usize = 64 << 10;
-
-/// What is kept as long as the session: without the message that it came in.
-fn kept(said: &Raw) -> Result<Raw, Rejection> {
-    let length = said.as_str().len();
-    if length <= SAID {
-        return Ok(Raw::trusted(said.as_str().into()));
-    }
-    Err(Rejection::Params(format!(
-        "what initialize says of the client may be {SAID} bytes long each; this is {length} bytes long"
-    )))
-}
-
-/// The result of `initialize`.
-fn initialized(description: &Description, revision: Revision) -> Object {
-    let mut result = Object::new()
-        .with("protocolVersion", revision.as_str())
-        .with("capabilities", Raw::from(description.capabilities.object()))
-        .with("serverInfo", Raw::from(description.identity.clone()));
-    if let Some(instructions) = &description.instructions {
-        result.set("instructions", instructions.as_str());
-    }
-    project::object(&mut result, Method::Initialize.row().result, revision);
-    result
-}
-
-fn uri(params: &Object) -> Result<ByteString, Rejection> {
-    params.string("uri").ok_or_else(|| Rejection::Params("\"uri\" is required, and must be a string".into()))
 }

@@ -1,7 +1,7 @@
 //! What travels beside an answer: progress and log messages, in the form of the peer that asked.
 
 use bytes::Bytes;
-use spec::{Notice, Rules, meta};
+use spec::{Notice, Revision, Rules, meta};
 
 use crate::gates::project;
 use crate::gates::sound;
@@ -14,7 +14,7 @@ use crate::rpc::wire;
 /// The notifications of one request, on their way to the peer that sent it.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    rules: &'static Rules,
+    revision: Revision,
     token: Option<Raw>,
     last: f64,
     level: Option<Level>,
@@ -23,13 +23,13 @@ pub struct Stream {
 impl Stream {
     /// For a request with this progress token and log level. Without a token there is no progress, without a
     /// level there are no log messages.
-    pub fn new(rules: &'static Rules, token: Option<Raw>, level: Option<Level>) -> Stream {
-        Stream { rules, token, last: f64::NEG_INFINITY, level }
+    pub fn new(rules: &Rules, token: Option<Raw>, level: Option<Level>) -> Stream {
+        Stream { revision: rules.revision, token, last: f64::NEG_INFINITY, level }
     }
 
     /// The rules of the peer.
     pub fn rules(&self) -> &'static Rules {
-        self.rules
+        self.revision.rules()
     }
 
     /// The notification for an event, where the peer wants one. Progress that does not increase is left out,
@@ -45,14 +45,14 @@ impl Stream {
                 self.last = progress;
                 params.set_first("progressToken", token);
                 sound::notice(&mut params, Notice::Progress.row()).ok()?;
-                Some(notification(Notice::Progress, params, self.rules))
+                Some(notification(Notice::Progress, params, self.rules()))
             }
             Event::Log(level, mut params) => {
                 if self.level.is_none_or(|least| level < least) {
                     return None;
                 }
                 sound::notice(&mut params, Notice::Message.row()).ok()?;
-                Some(notification(Notice::Message, params, self.rules))
+                Some(notification(Notice::Message, params, self.rules()))
             }
             // It is for the connection, and no message.
             Event::Release(_) => None,

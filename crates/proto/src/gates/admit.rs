@@ -1,12 +1,13 @@
-//! The first gate: may this peer send this, now?
+//! The gate for requests: it decides whether a peer may send a message at this moment.
 
 use bytestring::ByteString;
 use http::HeaderMap;
 use spec::fields::REQUEST_PARAMS;
 use spec::shape::Opens;
-use spec::{Era, Method, Revision, Revisions, Shape, header as name, meta};
+use spec::{Direction, Era, Method, Notice, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
+use crate::clipped::clipped;
 use crate::header;
 use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
@@ -18,15 +19,15 @@ use crate::model::request::{Peer, Principal, Request};
 use crate::model::service::{Description, Service};
 use crate::rpc::wire::{Call, Id, Limits};
 
-/// A modern request that was let in.
+/// A modern request that was accepted, with its progress token.
 pub(crate) struct Admitted {
     pub(crate) request: Request,
     pub(crate) token: Option<Raw>,
 }
 
-/// Whether the params name a revision in `_meta`: the mark of a modern request.
+/// Returns whether the params name a revision in `_meta`, as those of every modern request do.
 pub fn is_marked_modern(params: Option<&Raw>) -> bool {
-    // Most legacy requests do not hold the key at all; those are not taken apart.
+    // Few legacy requests have the key anywhere in their text, so few are parsed.
     params.is_some_and(|raw| {
         raw.as_str().contains(meta::PROTOCOL_VERSION)
             && raw
@@ -37,8 +38,10 @@ pub fn is_marked_modern(params: Option<&Raw>) -> bool {
     })
 }
 
-/// Lets a modern request in, or says why not, in this order: fields of `_meta`, the version header against
-/// them, the version itself, the other headers, the method, the params.
+/// Accepts or refuses a modern request.
+///
+/// It checks in this order: the fields of `_meta`, the version header, the version, the other headers, the method, the
+/// params. So a client learns first what it has to change first.
 pub(crate) fn modern(
     call: &Call,
     headers: Option<&HeaderMap>,
@@ -103,7 +106,7 @@ fn missing(field: &str, what: &str, served: Revisions) -> Rejection {
     ))
 }
 
-/// Headers that mirror the body, other than the version.
+/// Checks the headers that repeat the method, the name and the arguments.
 fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Service) -> Result<(), String> {
     header::must_equal(headers, name::METHOD, &call.method)?;
     let Some(method) = Method::parse(&call.method) else { return Ok(()) };
@@ -115,20 +118,30 @@ fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Ser
     Ok(())
 }
 
-/// The method, where the revision has it and the server declares what it needs.
+/// Returns the method of this name, where the revision has it and the server declares what it needs.
 pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
     let core = Method::parse(wire)
         .filter(|m| m.exists(revision))
-        .filter(|m| m.row().needs.is_none_or(|needed| server.capabilities.has(needed)));
+        .filter(|m| server.capabilities.satisfies(m.row().needs));
     let of_extension = || {
-        // Extensions are negotiated in modern requests only.
+        // Only modern requests can declare extensions.
         let added = server.methods.iter().find(|added| added.wire == wire);
         added.filter(|_| revision.era() == Era::Modern).map(|added| Method::Extension(added.wire))
     };
-    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(wire.chars().take(200).collect()))
+    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(clipped(wire, METHOD_SHOWN)))
 }
 
-/// Whether the client declared the extension that a method belongs to, where it has to.
+/// Returns the notification of this name, where the revision has it in this direction. Any other notification is
+/// ignored, since nothing answers a notification.
+pub(crate) fn notice(wire: &str, revision: Revision, direction: Direction) -> Option<Notice> {
+    let notice = Notice::parse(wire)?;
+    let row = notice.row();
+    let may = row.exists.contains(revision)
+        && matches!(row.direction, way if way == direction || way == Direction::Both);
+    may.then_some(notice)
+}
+
+/// Checks that the client declared the extension of a method, where the extension requires that.
 fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), Rejection> {
     let Method::Extension(wire) = method else { return Ok(()) };
     let added = server.methods.iter().find(|added| added.wire == wire && added.for_declared);
@@ -141,7 +154,7 @@ fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), R
     Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
 }
 
-/// The params as an object; none at all, and `null`, count as an empty one.
+/// Returns the params as an object. Absent params and `null` count as an empty object.
 pub(crate) fn opened(params: Option<&Raw>) -> Result<Object, Rejection> {
     params.filter(|raw| !raw.is_null()).map_or_else(
         || Ok(Object::new()),
@@ -149,14 +162,14 @@ pub(crate) fn opened(params: Option<&Raw>) -> Result<Object, Rejection> {
     )
 }
 
-/// Takes `null` for what it stands for where a method's params may lack a field: that the field is not there. What no
-/// row knows stays.
+/// Removes the fields that are `null` where the params may lack the field: some clients write an absent field so.
+/// Fields that no row names stay.
 pub(crate) fn without_nulls(params: &mut Object, method: &str, revision: Revision) {
     let known = Method::parse(method).map_or(&REQUEST_PARAMS, |method| method.row().params);
     without(params, known, revision);
 }
 
-/// Says whether anything was there to be taken out: what lacks nothing stays as it was sent, to the byte.
+/// Removes such fields of one object. Returns whether it changed the object: an unchanged one keeps its text.
 fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
     let mut changed = false;
     object.retain(|name, value| {
@@ -179,15 +192,15 @@ fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
     changed
 }
 
-/// A log level.
+/// Reads a log level.
 pub(crate) fn level(raw: &Raw) -> Result<Level, String> {
     raw.string().and_then(|text| Level::parse(&text)).ok_or_else(|| {
         let levels: Vec<_> = Level::ALL.iter().map(|l| l.as_str()).collect();
-        format!("unknown log level {}; it is one of {}", clipped(raw), levels.join(", "))
+        format!("unknown log level {}; it is one of {}", clipped(raw.as_str(), SHOWN), levels.join(", "))
     })
 }
 
-/// The progress token, a string or an integer.
+/// Reads the progress token, a string or an integer, out of `_meta`.
 pub(crate) fn progress_token(inner: &Object) -> Result<Option<Raw>, Rejection> {
     match inner.get(meta::PROGRESS_TOKEN) {
         None => Ok(None),
@@ -196,7 +209,7 @@ pub(crate) fn progress_token(inner: &Object) -> Result<Option<Raw>, Rejection> {
     }
 }
 
-/// Takes the answers to an earlier round out of the params.
+/// Removes the answers to earlier questions from the params and returns them.
 fn answers(params: &mut Object) -> Result<Option<InputResponses>, Rejection> {
     let state = params.take("requestState");
     if state.as_ref().is_some_and(|state| !state.starts_with('"')) {
@@ -218,7 +231,7 @@ fn answers(params: &mut Object) -> Result<Option<InputResponses>, Rejection> {
     Ok((state.is_some() || !responses.is_empty()).then_some(InputResponses { responses, state }))
 }
 
-/// Puts `_meta` back without what belongs to this hop.
+/// Puts `_meta` back without the keys that concern only this client and this server.
 pub(crate) fn strip(params: &mut Object, mut inner: Object) {
     inner.retain(|key, _| !meta::OF_ONE_HOP.contains(&key));
     if inner.is_empty() {
@@ -228,7 +241,7 @@ pub(crate) fn strip(params: &mut Object, mut inner: Object) {
     }
 }
 
-/// Whether all of this may be asked of this peer, and in answer to this method.
+/// Checks that the peer may be asked all these questions, and that the method may be answered by questions.
 pub(crate) fn interim(interim: &InputRequired, method: Method, peer: &Peer) -> Result<(), Rejection> {
     if !method.row().asks {
         return Err(Rejection::Internal(format!("{} cannot be answered by a question", method.wire())));
@@ -242,7 +255,8 @@ pub(crate) fn interim(interim: &InputRequired, method: Method, peer: &Peer) -> R
     }
 }
 
-/// Whether one more request may be under way beside those that run, each with its weight.
+/// Checks that a client may send one more request while others wait for their answers. `running` has the id and the
+/// bytes of each of them.
 pub(crate) fn room<'a>(
     call: &Call,
     running: impl ExactSizeIterator<Item = (&'a Id, usize)>,
@@ -257,7 +271,10 @@ pub(crate) fn room<'a>(
     let mut weight = 0;
     for (other, of_it) in running {
         if other == id {
-            let why = format!("the id {} belongs to a request that is still under way", clipped(&id.raw()));
+            let why = format!(
+                "the id {} belongs to a request that is still under way",
+                clipped(id.as_str(), SHOWN)
+            );
             return Err(Rejection::Invalid(why));
         }
         weight += of_it;
@@ -271,11 +288,16 @@ pub(crate) fn room<'a>(
     Ok(())
 }
 
-/// The longest URI of a resource that is watched, in bytes: as long as servers of HTTP take one, and a session of a
-/// thousand of them stays within what one message may cost.
+/// How many characters of a peer's value an error message shows: enough to recognize the value.
+const SHOWN: usize = 60;
+/// How many characters of a method's name an error message shows: no method of the protocol is half as long.
+const METHOD_SHOWN: usize = 200;
+
+/// How many bytes the URI of a watched resource may have: 8 KiB, as much as HTTP servers usually accept. A session that
+/// watches a thousand of them needs no more memory than one message of the largest size.
 const WATCHED: usize = 8 << 10;
 
-/// A URI to be kept as long as it is watched: without the message that it came in.
+/// Returns a copy of a URI that is kept as long as it is watched. A slice would keep its whole message in memory.
 pub(crate) fn watchable(uri: &str) -> Result<ByteString, Rejection> {
     if uri.len() <= WATCHED {
         return Ok(uri.into());
@@ -283,7 +305,27 @@ pub(crate) fn watchable(uri: &str) -> Result<ByteString, Rejection> {
     Err(Rejection::Params(format!("a URI of {} bytes cannot be watched; {WATCHED} are the limit", uri.len())))
 }
 
-/// A value for an error message, not longer than one can read.
-pub(crate) fn clipped(raw: &Raw) -> String {
-    raw.as_str().chars().take(60).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_is_taken_where_its_row_has_it_and_from_whom_it_names() {
+        let (legacy, modern) = (Revision::LATEST_LEGACY, Revision::LATEST_MODERN);
+        for (taken, revisions, directions) in [
+            (Notice::Initialized, &[legacy][..], &[Direction::ToServer][..]),
+            (Notice::Cancelled, &[legacy, modern], &[Direction::ToServer, Direction::ToClient]),
+            (Notice::ToolsListChanged, &[legacy, modern], &[Direction::ToClient]),
+            (Notice::SubscriptionsAcknowledged, &[modern], &[Direction::ToClient]),
+        ] {
+            for revision in [legacy, modern] {
+                for direction in [Direction::ToServer, Direction::ToClient] {
+                    let due = revisions.contains(&revision) && directions.contains(&direction);
+                    let found = notice(taken.wire(), revision, direction);
+                    assert_eq!(found, due.then_some(taken), "{taken:?} {revision} {direction:?}");
+                }
+            }
+        }
+        assert_eq!(notice("notifications/other", legacy, Direction::ToServer), None);
+    }
 }

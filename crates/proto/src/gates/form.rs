@@ -1,12 +1,13 @@
-//! Forms for clients that know no choice of several values and no titles beside them
+//! Forms for clients whose revision has neither choices of several values nor choices with titles
 //! (<https://modelcontextprotocol.io/specification/2025-06-18/client/elicitation#requested-schema>).
 
 use bytestring::ByteString;
 
 use crate::json::{Object, Raw};
 
-/// Puts the fields of a requested schema into the nearest form that such a client has: titled choices stand in two
-/// lists, and of several values it is asked in text.
+/// Rewrites the fields of a requested schema that such a client does not know.
+///
+/// A choice with titles becomes one list of values and one of titles. A choice of several values becomes a text field.
 pub(crate) fn simplify(params: &mut Object) {
     let Some(mut schema) = params.get("requestedSchema").and_then(|raw| raw.object().ok()) else { return };
     let Some(mut fields) = schema.get("properties").and_then(|raw| raw.object().ok()) else { return };
@@ -50,7 +51,7 @@ fn is_of_several(field: &Object) -> bool {
     field.string("type").is_some_and(|kind| kind == "array")
 }
 
-/// Values with their titles.
+/// Returns the values of choices, each with its title.
 fn titled(choices: &Raw) -> Vec<(Raw, Raw)> {
     let pair = |choice: &Raw| {
         let choice = choice.object().ok()?;
@@ -60,14 +61,14 @@ fn titled(choices: &Raw) -> Vec<(Raw, Raw)> {
     choices.array().unwrap_or_default().iter().filter_map(pair).collect()
 }
 
-/// The answer to a form that was simplified, as the form itself asked for it.
+/// Returns the answer to a rewritten form as an answer to the original form.
 pub(crate) fn restore(asked: &Object, answer: Raw) -> Raw {
     let part = |object: &Object, name: &str| object.get(name).and_then(|raw| raw.object().ok());
     let fields = part(asked, "requestedSchema").and_then(|schema| part(&schema, "properties"));
     let (Some(fields), Ok(mut result)) = (fields, answer.object()) else { return answer };
     let Some(mut content) = part(&result, "content") else { return answer };
     let mut changed = false;
-    // Who answers decides how many members are looked up.
+    // A client decides how many members are looked up.
     let fields = fields.by_name();
     content.retain(|name, value| {
         let field = fields.get(name).and_then(|field| field.object().ok());

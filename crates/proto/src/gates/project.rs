@@ -1,7 +1,7 @@
-//! The second gate: what of this may that peer see, and what must it see?
+//! The gate for answers: it brings a message into the form that a peer of a revision knows.
 //!
-//! Rows of [`spec::fields`] name what a revision has; what no row names passes unread. Only paths that rows
-//! name are opened, and those only for revisions that they concern.
+//! The rows of [`spec::fields`] say which fields a revision has. What no row names is passed on without being read. An
+//! object is parsed only where rows say that it may have to change for the revision.
 
 use bytestring::ByteString;
 use spec::shape::{Field, Form, Kind, Opens};
@@ -13,8 +13,9 @@ use crate::model::input::InputRequest;
 use crate::model::request::Request;
 use crate::model::service::CacheHint;
 
-/// Brings an object into the form of a revision, at every depth that rows speak of: what the revision lacks is left
-/// out. Says whether that changed anything.
+/// Brings an object and the objects in it into the form of a revision. Returns whether it changed anything.
+///
+/// Fields that the revision does not have are removed.
 pub fn object(object: &mut Object, shape: &Shape, revision: Revision) -> bool {
     let mut changed = false;
     let mut unsaid = Vec::new();
@@ -89,10 +90,11 @@ fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
     }
 }
 
-/// A role that is longer is none that the protocol knows, and not repeated.
+/// How many bytes a role may have to be repeated in each message. The roles of the protocol are shorter; a peer decides
+/// how many messages there are.
 const LONGEST_ROLE: usize = 32;
 
-/// A message of several blocks is as many messages of one, where only one may stand in each.
+/// Makes one message for each block of a message, where the revision allows one block in a message.
 fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
     let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
     let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else {
@@ -105,7 +107,7 @@ fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
         match &blocks[..] {
             [] => split.push(message.clone()),
             [first, others @ ..] => {
-                // What else a message has stands once: a peer decides how many blocks there are.
+                // Only the first message keeps the other fields: a peer decides how many blocks there are.
                 let who = object.get("role").filter(|role| role.as_str().len() <= LONGEST_ROLE).cloned();
                 let bare = who.map_or_else(Object::new, |role| Object::new().with("role", role));
                 split.push(Raw::from(object.with(field.name, first.clone())));
@@ -120,7 +122,7 @@ fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
     changed
 }
 
-/// Several blocks as one, where one has to say it all.
+/// Makes one block of several, where the revision allows only one.
 fn joined(blocks: Vec<Raw>) -> Raw {
     if let [only] = &blocks[..] {
         return only.clone();
@@ -166,7 +168,8 @@ fn contents(value: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
     each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
 }
 
-/// A block of content, in the nearest form that the revision has. An unknown kind passes.
+/// Brings a block of content into the form of a revision. A kind that the revision does not have becomes text; a kind
+/// that no revision has is passed on.
 fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
     let Ok(mut inner) = block.object() else { return false };
     let Some(kind) = inner.string("type").and_then(|tag| kinds.iter().find(|kind| tag == kind.tag)) else {
@@ -183,7 +186,7 @@ fn content(block: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
     changed
 }
 
-/// What a block of a kind that the peer does not know says, in words.
+/// Describes a block in words, for a peer that does not know its kind.
 fn in_words(tag: &str, block: &Object) -> String {
     let text = |name: &str| block.string(name).unwrap_or_default();
     match tag {
@@ -206,18 +209,18 @@ fn in_words(tag: &str, block: &Object) -> String {
     }
 }
 
-/// What is known of a result besides its members.
+/// What a server adds to a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp<'a> {
     /// The server's `Implementation` object.
     pub identity: &'a Object,
-    /// The result depends on answers that a cache cannot know.
+    /// Whether the result depends on answers of the client, so that no cache may keep it.
     pub depends_on_answers: bool,
-    /// The listen that the result ends.
+    /// The id of the `subscriptions/listen` request that the result ends.
     pub subscription: Option<&'a Raw>,
 }
 
-/// A complete result as a peer of the revision must see it.
+/// Writes a complete result for a peer of a revision.
 pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, stamp: Stamp<'_>) -> Object {
     if !rules.self_describing_results {
         object(&mut result, row.result, rules.revision);
@@ -237,7 +240,7 @@ pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, stamp: Stamp<'
     result
 }
 
-/// An interim result as a modern peer sees it.
+/// Writes a result that asks a modern peer for input.
 pub fn interim(questions: Option<Object>, state: Option<Raw>, stamp: Stamp<'_>) -> Object {
     let mut result = Object::new().with("resultType", "input_required");
     if let Some(questions) = questions {
@@ -250,7 +253,7 @@ pub fn interim(questions: Option<Object>, state: Option<Raw>, stamp: Stamp<'_>) 
     result
 }
 
-/// Writes a cache hint.
+/// Writes a cache hint into a result.
 pub fn hint(result: &mut Object, hint: CacheHint) {
     let ttl = u64::try_from(hint.ttl.as_millis()).unwrap_or(u64::MAX);
     result.set("ttlMs", Raw::of(&ttl));
@@ -266,7 +269,7 @@ fn stamp_meta(result: &mut Object, stamp: Stamp<'_>) {
     result.set(meta::META, Raw::from(inner));
 }
 
-/// The params of a request as a server of the revision must see them.
+/// Writes the params of a request for a server of a revision.
 pub fn params(request: &Request, revision: Revision) -> Object {
     let mut params = request.params.clone();
     let shape = request.method.row().params;
@@ -276,7 +279,7 @@ pub fn params(request: &Request, revision: Revision) -> Object {
     params
 }
 
-/// The params of a question in the form of a revision.
+/// Writes the params of a question for a client of a revision.
 pub fn question(ask: &InputRequest, rules: &Rules) -> Object {
     let mut params = ask.params.clone();
     let shape = ask.question.params();
@@ -289,7 +292,8 @@ pub fn question(ask: &InputRequest, rules: &Rules) -> Object {
     params
 }
 
-/// The answer to a question that a peer saw in the form of its revision, as an answer to the question itself.
+/// Returns the answer of a client, whose revision may have needed another form of the question, as an answer to the
+/// original question.
 pub fn answer(ask: &InputRequest, result: Raw, rules: &Rules) -> Raw {
     match ask.question {
         Question::Elicit if !rules.rich_choices => form::restore(&ask.params, result),
@@ -297,22 +301,32 @@ pub fn answer(ask: &InputRequest, result: Raw, rules: &Rules) -> Raw {
     }
 }
 
-/// An answer to a question in the form of the upstream that asked. Which question it was is not kept from round to
-/// round; what an answer must have tells.
-pub fn reply(answer: &Raw, rules: &Rules) -> Raw {
-    let Ok(mut inner) = answer.object() else { return answer.clone() };
+/// An answer to a question, in the form of the upstream that asked it.
+pub fn reply(question: Question, answer: Raw, rules: &Rules) -> Raw {
+    let Ok(mut inner) = answer.object() else { return answer };
+    match object(&mut inner, question.answer(), rules.revision) {
+        true => inner.into(),
+        false => answer,
+    }
+}
+
+/// An entry of `inputResponses`, in the form of the upstream that it goes to. It has no tag: as in the schema's union,
+/// the members that each kind must have tell which question it answers.
+///
+/// <https://modelcontextprotocol.io/specification/2026-07-28/schema#inputresponse>
+pub fn input_response(answer: Raw, rules: &Rules) -> Raw {
+    let Ok(inner) = answer.object() else { return answer };
     let answers = |question: &Question| {
         let mut fields = question.answer().fields.iter().filter(|f| f.required.contains(rules.revision));
         fields.all(|field| inner.get(field.name).is_some())
     };
-    let asked = Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q));
-    match asked.is_some_and(|question| object(&mut inner, question.answer(), rules.revision)) {
-        true => inner.into(),
-        false => answer.clone(),
+    match Question::ALL.into_iter().find(|q| q.exists().contains(rules.revision) && answers(q)) {
+        Some(question) => reply(question, answer, rules),
+        None => answer,
     }
 }
 
-/// A map of questions as a modern peer sees it.
+/// Writes the questions of a result that asks a modern peer for input.
 pub fn questions(questions: &[(ByteString, InputRequest)], rules: &Rules) -> Object {
     let request = |ask: &InputRequest| {
         Raw::from(

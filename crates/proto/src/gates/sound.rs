@@ -1,10 +1,11 @@
-//! The gate inwards: is what an upstream sent what it has to be?
+//! The gate for messages of servers: it corrects them, so that clients get valid messages.
 //!
-//! The rows of [`spec::fields`] say what each value is. What has one meaning is put right, so that the other gate,
-//! [`crate::gates::project`], finds what it expects: `null` is nothing, a schema of arguments is one of objects, a number in the
-//! place of a text is its digits. What has no meaning is left out, and named; where nothing is left without it, the whole
-//! is broken. What a row leaves free (the inside of schemas, arguments, structured content, `_meta`, `data`) is not looked
-//! at, and what needs no change is not written anew.
+//! The rows of [`spec::fields`] say what each value has to be. A wrong value that has only one meaning is corrected, so
+//! that the gate [`crate::gates::project`] finds what it expects: a field that is `null` is absent, a number where a
+//! string has to be becomes its digits, and the schema of a tool's arguments becomes one of objects. A value without a
+//! meaning is removed, and a note says what was removed. Where a required value has no meaning, the whole object is
+//! refused. Values that rows do not describe (the inside of schemas, arguments, structured content, `_meta`, `data`) are
+//! not read, and what needs no change keeps its text.
 
 mod leaf;
 mod loose;
@@ -22,47 +23,47 @@ use crate::model::input::InputRequest;
 
 pub use loose::Lost;
 
-/// Puts a result right. Says what was left out of it.
+/// Corrects a result. Returns notes on what it removed.
 ///
 /// # Errors
-/// Where it means nothing, says why.
+/// Where a required value has no meaning.
 pub fn result(result: &mut Object, row: &MethodRow) -> Result<Lost, String> {
     let mut walk = Walk::default();
     walk.object(result, row.result)?;
     Ok(walk.lost)
 }
 
-/// Puts one entry of a list right. Says what was left out of it.
+/// Corrects one entry of a list. Returns notes on what it removed.
 ///
 /// # Errors
-/// Where it means nothing, says why.
+/// Where a required value has no meaning.
 pub fn entry(value: &mut Raw, shape: &Shape) -> Result<Lost, String> {
     let mut walk = Walk::default();
     walk.inner(value, shape)?;
     Ok(walk.lost)
 }
 
-/// Puts a question right.
+/// Corrects a question. Returns notes on what it removed.
 ///
 /// # Errors
-/// Where it cannot be asked, says why.
+/// Where a required value has no meaning, so that the question cannot be asked.
 pub fn question(ask: &mut InputRequest) -> Result<Lost, String> {
     let mut walk = Walk::default();
     walk.object(&mut ask.params, ask.question.params())?;
     Ok(walk.lost)
 }
 
-/// Puts the params of a notification right. Says what was left out of them.
+/// Corrects the params of a notification. Returns notes on what it removed.
 ///
 /// # Errors
-/// Where they mean nothing, says why.
+/// Where a required value has no meaning.
 pub fn notice(params: &mut Object, row: &NoticeRow) -> Result<Lost, String> {
     let mut walk = Walk::default();
     walk.object(params, row.params)?;
     Ok(walk.lost)
 }
 
-/// The shape of the entries of a list.
+/// Returns the shape of the entries that a method lists.
 pub fn entries(row: &MethodRow) -> Option<&'static Shape> {
     match row.result.field(row.lists?)?.opens {
         Opens::List(shape) => Some(shape),
@@ -80,7 +81,7 @@ impl Walk {
         note(&mut self.lost, what);
     }
 
-    /// Does something below a place, whose name goes before all that is said there.
+    /// Does `work` at a place. The name of the place comes before every note and every error that the work makes.
     fn at<T>(&mut self, place: &str, work: impl FnOnce(&mut Walk) -> Result<T, String>) -> Result<T, String> {
         let before = self.lost.len();
         let done = work(self);
@@ -90,7 +91,7 @@ impl Walk {
         done.map_err(|why| format!("{place}{}{why}", joint(&why)))
     }
 
-    /// Says whether anything was changed.
+    /// Corrects an object. Returns whether it changed anything.
     fn object(&mut self, object: &mut Object, shape: &Shape) -> Result<bool, String> {
         let (mut changed, mut broken) = (false, None);
         object.retain(|name, value| {
@@ -116,7 +117,8 @@ impl Walk {
         }
         for field in shape.fields.iter().filter(|field| field.is_needed()) {
             if object.get(field.name).is_none() {
-                object.set(field.name, nothing(field).ok_or_else(|| format!("{} is missing", field.name))?);
+                object
+                    .set(field.name, default_of(field).ok_or_else(|| format!("{} is missing", field.name))?);
                 changed = true;
             }
         }
@@ -159,7 +161,7 @@ impl Walk {
         Ok(changed)
     }
 
-    /// A list whose broken elements are left out, or break all of it where it is `needed`.
+    /// Corrects a list. An element without a meaning is removed; where the list is `needed`, it is an error.
     fn list(&mut self, value: &mut Raw, shape: &Shape, needed: bool) -> Result<bool, String> {
         let elements = value.array().map_err(|_| "is no array")?;
         let mut kept = Vec::with_capacity(elements.len());
@@ -192,7 +194,7 @@ impl Walk {
 
     fn blocks(&mut self, value: &mut Raw, kinds: &[Kind]) -> Result<bool, String> {
         let Ok(elements) = value.array() else {
-            // One block, where an array of them is due.
+            // One block, where an array of blocks has to be.
             self.block(value, kinds)?;
             *value = Raw::list(std::slice::from_ref(value));
             return Ok(true);
@@ -214,7 +216,7 @@ impl Walk {
         Ok(changed)
     }
 
-    /// A block of content. One that no client could read is shown as the text that it is.
+    /// Corrects a block of content. A block that no client could read becomes a block of its text.
     fn block(&mut self, value: &mut Raw, kinds: &[Kind]) -> Result<bool, String> {
         if let Some(text) = value.string() {
             *value = text_block(&text);
@@ -248,7 +250,7 @@ impl Walk {
 
 fn joint(what: &str) -> &'static str {
     let goes_on = what.starts_with('[');
-    // A place ends with its name; a sentence about it has a space before it.
+    // A note is a place that goes on, or a sentence about the place.
     if goes_on {
         ""
     } else if what.starts_with("is ") {
@@ -262,19 +264,19 @@ fn is_anything(field: &Field) -> bool {
     field.is == Is::Anything && matches!(field.opens, Opens::Nothing)
 }
 
-/// What stands for a needed field that is missing, where there is no doubt.
-fn nothing(field: &Field) -> Option<Raw> {
+/// Returns the value of a required field that is missing, where only one value makes sense.
+fn default_of(field: &Field) -> Option<Raw> {
     match (field.opens, field.is) {
         (Opens::Contents(_), _) => Some(Raw::literal("[]")),
         (_, Is::Schema) => Some(Raw::literal(r#"{"type":"object"}"#)),
         (_, Is::Form) => Some(Raw::literal(r#"{"type":"object","properties":{}}"#)),
-        // A log message may say anything.
+        // The data of a log message may be anything.
         (Opens::Nothing, Is::Anything) => Some(Raw::literal("null")),
         _ => None,
     }
 }
 
-/// Keeps the first of members of which there has to be exactly one.
+/// Keeps the first of several members of which an object must have exactly one.
 fn one_of(object: &mut Object, names: &[&str]) -> Result<bool, String> {
     let Some(first) = names.iter().find(|name| object.get(name).is_some()) else {
         return if names.is_empty() { Ok(false) } else { Err(format!("{} is missing", names.join(" or "))) };
@@ -284,7 +286,7 @@ fn one_of(object: &mut Object, names: &[&str]) -> Result<bool, String> {
     Ok(!others.is_empty())
 }
 
-/// A message with several blocks, where one may stand in each, as several messages.
+/// Returns a message with several blocks as several messages, where a message may have only one block.
 fn parts(element: &Raw, shape: &Shape) -> Option<Vec<Raw>> {
     let field = shape.fields.iter().find(|field| matches!(field.opens, Opens::Content(_)))?;
     let object = element.object().ok()?;

@@ -1,4 +1,4 @@
-//! The futures and streams of a service, boxed.
+//! Boxed futures and streams, which the methods of services return.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! What the two sides declare.
+//! The capabilities that clients and servers declare.
 
 use bytestring::ByteString;
 use spec::{Capability, Question, Revision};
@@ -6,7 +6,7 @@ use spec::{Capability, Question, Revision};
 use crate::json::{Object, Raw};
 use crate::model::input::InputRequest;
 
-/// What a client declared: for a modern peer in this very request, for a legacy one in its handshake.
+/// The capabilities of a client. A modern client declares them in each request, a legacy client in its handshake.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/schema#clientcapabilities>
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// Reads what a peer of this revision declared; what the revision lacks does not count.
+    /// Reads what a client declared. A capability that the revision does not have is ignored.
     pub fn read(sent: Object, revision: Revision) -> ClientCapabilities {
         let rules = revision.rules();
         let part = |name: &str| sent.get(name).and_then(|raw| raw.object().ok());
@@ -31,7 +31,7 @@ impl ClientCapabilities {
         let has = |part: &Option<Object>, name: &str| {
             part.as_ref().is_some_and(|p| p.get(name).is_some_and(|part| !part.is_null()))
         };
-        // An empty object, and one from a time before there were modes, means forms.
+        // An object without modes means forms; so does every object in a revision without modes.
         let form = elicitation.as_ref().is_some_and(|_| {
             has(&elicitation, "form") || !has(&elicitation, "url") || !rules.url_elicitation
         });
@@ -47,38 +47,38 @@ impl ClientCapabilities {
         }
     }
 
-    /// As it was sent.
+    /// Returns the object as the client sent it.
     pub fn sent(&self) -> &Object {
         &self.sent
     }
 
-    /// Whether the client answers `roots/list`.
+    /// Returns whether the client answers `roots/list`.
     pub fn roots(&self) -> bool {
         self.roots
     }
 
-    /// Whether the client answers `sampling/createMessage`.
+    /// Returns whether the client answers `sampling/createMessage`.
     pub fn sampling(&self) -> bool {
         self.sampling
     }
 
-    /// Whether the client fills in forms.
+    /// Returns whether the client can ask its user to fill in a form.
     pub fn elicitation_form(&self) -> bool {
         self.elicitation_form
     }
 
-    /// Whether the client opens URLs.
+    /// Returns whether the client can ask its user to open a URL.
     pub fn elicitation_url(&self) -> bool {
         self.elicitation_url
     }
 
-    /// The settings of an extension that the client declared.
+    /// Returns the settings of an extension that the client declared.
     pub fn extension(&self, id: &str) -> Option<&Raw> {
         self.extensions.get(id)
     }
 
-    /// What of this question the client has not declared, in the form of a `ClientCapabilities` object;
-    /// `None` where it may be asked.
+    /// Returns the capability that the client would have to declare to be asked this question, as a
+    /// `ClientCapabilities` object; `None` where the client may be asked.
     pub fn lacks(&self, ask: &InputRequest) -> Option<Object> {
         let missing = |name: &str, part: Option<&str>| {
             let inner =
@@ -113,32 +113,37 @@ impl ClientCapabilities {
     }
 }
 
-/// What a server declares.
+/// The capabilities that a server declares.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities>
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     set: u16,
-    /// Settings of extensions, by identifier.
+    /// The settings of extensions, by the identifier of each.
     pub extensions: Object,
 }
 
 impl Capabilities {
-    /// Nothing.
+    /// Returns no capabilities.
     pub fn none() -> Capabilities {
         Capabilities::default()
     }
 
-    /// The same with one more.
+    /// Adds a capability.
     #[must_use]
     pub fn with(mut self, capability: Capability) -> Capabilities {
         self.set |= 1 << capability as u16;
         self
     }
 
-    /// Whether it is declared.
+    /// Returns whether the server declares a capability.
     pub fn has(&self, capability: Capability) -> bool {
         self.set & (1 << capability as u16) != 0
+    }
+
+    /// Returns whether the server declares what a row of the tables needs. Some rows need nothing.
+    pub fn satisfies(&self, needs: Option<Capability>) -> bool {
+        needs.is_none_or(|needed| self.has(needed))
     }
 
     /// Reads what a server declared.
@@ -157,7 +162,7 @@ impl Capabilities {
         read
     }
 
-    /// As an object of the newest revision.
+    /// Writes the `ServerCapabilities` object of the newest revision.
     pub fn object(&self) -> Object {
         let mut object = Object::new();
         for capability in Capability::ALL.into_iter().filter(|c| self.has(*c)) {

@@ -1,44 +1,44 @@
-//! What happens while a request is worked on.
+//! Progress and log messages of a request that is not answered yet.
 
 use std::time::Duration;
 
 use crate::json::Object;
 use crate::model::level::Level;
 
-/// What happens while a request is worked on.
+/// Something that a service tells while it works on a request.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Progress: `progress`, `total`, `message`, without the token.
+    /// The params of a progress notification, without the token: `progress`, `total` and `message`.
     Progress(Object),
-    /// A log message: `level`, `logger`, `data`.
+    /// The level and the params of a log message: `level`, `logger` and `data`.
     Log(Level, Object),
-    /// The client need not stay connected: it may come back for the rest after this time.
+    /// The client need not stay connected. It may connect again for the rest after this time.
     Release(Duration),
 }
 
-/// Where a request's events go: a bounded queue, so that who makes them waits for who reads them.
+/// The queue that takes the events of a request. It is bounded: a service that is faster than its client waits.
 #[derive(Clone, Debug)]
 pub struct EventSink(Option<(u64, async_channel::Sender<(u64, Event)>)>);
 
 impl EventSink {
-    /// Into a queue, under a key that tells the requests of one queue apart.
+    /// Makes a sink that puts events into a queue. The key tells the requests of one queue apart.
     pub fn new(key: u64, queue: async_channel::Sender<(u64, Event)>) -> EventSink {
         EventSink(Some((key, queue)))
     }
 
-    /// Nowhere.
+    /// Makes a sink that drops every event.
     pub const fn discard() -> EventSink {
         EventSink(None)
     }
 
-    /// Queues an event, and waits while the queue is full. What nobody reads any more is dropped.
+    /// Queues an event, and waits while the queue is full. Where the reader is gone, the event is dropped.
     pub async fn send(&self, event: Event) {
         if let Some((key, queue)) = &self.0 {
             let _ = queue.send((*key, event)).await;
         }
     }
 
-    /// Queues an event if there is room; says whether there was.
+    /// Queues an event if there is room. Returns whether there was.
     pub fn try_send(&self, event: Event) -> bool {
         match &self.0 {
             Some((key, queue)) => queue.try_send((*key, event)).is_ok(),

@@ -1,4 +1,4 @@
-//! What a request has to ask before it can be completed, and what was answered.
+//! The questions that a server asks before it completes a request, and the answers.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 
@@ -7,31 +7,31 @@ use spec::Question;
 
 use crate::json::{Object, Raw};
 
-/// What a client answered to an [`InputRequired`].
+/// The answers of a client to an [`InputRequired`].
 #[derive(Clone, Debug, Default)]
 pub struct InputResponses {
-    /// By the key of the question: the result, or the error object of a client that could not.
+    /// The key of each question with the result that answers it, or with the error of a client that could not answer.
     pub responses: Vec<(ByteString, Result<Raw, Raw>)>,
-    /// The request state that came with the questions, as it was sent.
+    /// The request state that came with the questions, exactly as it was sent.
     pub state: Option<Raw>,
 }
 
-/// What has to be asked before a request can be completed.
+/// What a server has to ask before it can complete a request.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 #[derive(Clone, Debug, Default)]
 pub struct InputRequired {
-    /// The questions, by key.
+    /// The questions, each with its key.
     pub questions: Vec<(ByteString, InputRequest)>,
-    /// A JSON string that comes back with the answers.
+    /// The request state: a JSON string that the client sends back with the answers.
     pub state: Option<Raw>,
 }
 
 /// One question to the client.
 #[derive(Clone, Debug)]
 pub struct InputRequest {
-    /// What kind.
+    /// What is asked for.
     pub question: Question,
-    /// Its params.
+    /// The params of the question.
     pub params: Object,
 }

@@ -1,4 +1,4 @@
-//! Severity of log messages.
+//! The levels of log messages.
 
 /// A log level of RFC 5424, the least severe first.
 ///
@@ -29,7 +29,7 @@ impl Level {
         Level::Emergency,
     ];
 
-    /// The name on the wire.
+    /// Returns the name that messages carry.
     pub const fn as_str(self) -> &'static str {
         match self {
             Level::Debug => "debug",
@@ -43,7 +43,7 @@ impl Level {
         }
     }
 
-    /// Finds a level by its name on the wire.
+    /// Finds the level of this name.
     pub fn parse(name: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|l| l.as_str() == name)
     }

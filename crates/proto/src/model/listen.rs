@@ -1,36 +1,37 @@
-//! What a client listens to, and what it is told.
+//! What a client subscribes to, and the changes that it is told.
 
 use bytestring::ByteString;
 use spec::Notice;
 
 use crate::json::{Object, Raw};
 use crate::model::boxed::BoxStream;
+use crate::model::capability::Capabilities;
 
-/// The members of a filter that speak of lists: of tools, prompts, resources.
-const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+/// The members of a filter that ask for changes of a list: of tools, of prompts and of resources.
+const LIST_FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 /// The member of a filter that names resources.
 const URIS: &str = "resourceSubscriptions";
 
-/// What a listen wants to hear of.
+/// Which changes a client asks to be told.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter>
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The list of tools.
+    /// Changes of the list of tools.
     pub tools: bool,
-    /// The list of prompts.
+    /// Changes of the list of prompts.
     pub prompts: bool,
-    /// The list of resources.
+    /// Changes of the list of resources.
     pub resources: bool,
-    /// These resources.
+    /// Updates of these resources, and of resources below them.
     pub uris: Vec<ByteString>,
 }
 
 impl Filter {
-    /// Reads a filter. Members that it does not know are left out of what is honoured.
+    /// Reads a filter. Unknown members are ignored.
     ///
     /// # Errors
-    /// Says which member is not of its type.
+    /// Where a member is not of its type; the error names the member.
     pub fn read(sent: &Object) -> Result<Filter, String> {
         let flag = |name: &str| match sent.get(name).map(Raw::as_str) {
             None | Some("false") => Ok(false),
@@ -45,14 +46,26 @@ impl Filter {
                 uris.iter().map(uri).collect::<Result<_, _>>()?
             }
         };
-        let [tools, prompts, resources] = LISTS;
+        let [tools, prompts, resources] = LIST_FLAGS;
         Ok(Filter { tools: flag(tools)?, prompts: flag(prompts)?, resources: flag(resources)?, uris })
     }
 
-    /// As it is sent; what is not wanted does not stand in it.
+    /// Returns the filter of all lists whose changes a server with these capabilities tells of.
+    pub fn lists(capabilities: &Capabilities) -> Filter {
+        let told =
+            |change: Change| change.notice().is_some_and(|notice| capabilities.satisfies(notice.row().needs));
+        Filter {
+            tools: told(Change::Tools),
+            prompts: told(Change::Prompts),
+            resources: told(Change::Resources),
+            uris: Vec::new(),
+        }
+    }
+
+    /// Writes the filter as it is sent. It names only what the client asks for.
     pub fn object(&self) -> Object {
         let mut object = Object::new();
-        for (name, on) in LISTS.into_iter().zip([self.tools, self.prompts, self.resources]) {
+        for (name, on) in LIST_FLAGS.into_iter().zip([self.tools, self.prompts, self.resources]) {
             if on {
                 object.set(name, Raw::literal("true"));
             }
@@ -65,23 +78,23 @@ impl Filter {
     }
 }
 
-/// Something changed.
+/// A change of what a server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts changed.
     Prompts,
-    /// The list of resources.
+    /// The list of resources changed.
     Resources,
-    /// A resource.
+    /// A resource changed.
     Resource(ByteString),
-    /// The last word to a listener that did not read what it was told, and misses changes.
+    /// The listener did not read its changes in time and was dropped. This is the last thing that it is told.
     Behind,
 }
 
 impl Change {
-    /// The notification that tells of it, where there is one.
+    /// Returns the notification that tells a client of the change; `None` where there is none.
     pub const fn notice(&self) -> Option<Notice> {
         match self {
             Change::Tools => Some(Notice::ToolsListChanged),
@@ -93,10 +106,10 @@ impl Change {
     }
 }
 
-/// A running listen.
+/// A subscription that a service has started.
 pub struct Listening {
-    /// What of the filter is honoured.
+    /// The part of the filter that the service honours.
     pub honoured: Filter,
-    /// The changes. It ends when the service ends it.
+    /// The changes. The stream ends when the service ends the subscription.
     pub changes: BoxStream<Change>,
 }

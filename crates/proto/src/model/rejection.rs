@@ -1,75 +1,78 @@
-//! Why a request is not answered, and what that looks like in each revision.
+//! Why a request is refused, and the error that tells the client so in each revision.
 
 use bytestring::ByteString;
 use spec::{Code, Era, Method, Revision, Revisions, Rules};
 
+use crate::clipped::clipped;
 use crate::json::{Object, Raw};
 
-/// Why a request is not answered, by meaning. [`Rejection::render`] alone knows codes and statuses.
+/// Why a request is refused or fails.
+///
+/// Only [`Rejection::render`] knows which code and which HTTP status belong to it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Rejection {
-    /// The bytes are no message.
+    /// The bytes cannot be read as a message.
     #[error("{0}")]
     Unreadable(String),
-    /// JSON, but not a message that can be taken now.
+    /// The message is JSON, but it is not valid, or it must not be sent now.
     #[error("{0}")]
     Invalid(String),
-    /// No such method in this revision, or the capability it needs is not there.
+    /// The revision has no such method, or the server does not declare the capability that the method needs.
     #[error("method not found: {0}")]
     UnknownMethod(String),
     /// The params of a known method are wrong.
     #[error("{0}")]
     Params(String),
-    /// A modern request without a field of `_meta` that it must carry.
+    /// A modern request lacks a field of `_meta` that it must carry.
     #[error("{0}")]
     Meta(String),
-    /// Neither a modern request nor part of a handshake session.
+    /// The request is no modern one, and belongs to no session.
     #[error("{}", neither(*.0))]
     NeitherEra(Revisions),
-    /// No such resource.
+    /// There is no such resource.
     #[error("resource not found: {uri}")]
     NoSuchResource {
-        /// What was asked for.
+        /// The URI that the client asked for.
         uri: ByteString,
     },
-    /// The client did not declare what the request cannot go on without.
+    /// The request needs a capability that the client did not declare.
     #[error("this request needs client capabilities that it does not declare: {}", Raw::from(.0.clone()).as_str())]
     MissingCapability(Object),
-    /// A revision that is not served.
+    /// The server does not serve this revision.
     #[error("protocol version {requested:?} is not served here; served: {}", names(*served))]
     UnsupportedVersion {
-        /// What was asked for.
+        /// The revision that the client asked for.
         requested: ByteString,
-        /// What is served.
+        /// The revisions that the server serves.
         served: Revisions,
     },
-    /// Headers that are missing or do not say what the body says.
+    /// A header is missing, or it does not say what the body says.
     #[error("header mismatch: {0}")]
     Headers(String),
-    /// It is our own fault.
+    /// The server itself failed.
     #[error("{0}")]
     Internal(String),
-    /// The server that should answer was gone before it took the request.
+    /// The server that should answer ended before it received the request.
     #[error("{0}")]
     Gone(String),
-    /// Another server's error, passed on.
+    /// Another server answered with this error.
     #[error("{message}")]
     Passed {
-        /// Its code.
+        /// The code that it sent.
         code: i64,
-        /// Its message.
+        /// The message that it sent.
         message: String,
-        /// Its data, as sent.
+        /// The data that it sent.
         data: Option<Raw>,
     },
 }
 
-/// A rejection in the form of one revision.
+/// The error of a rejection, as a client of one revision is sent it.
 #[derive(Clone, Debug)]
 pub struct Rendered {
     /// The `error` object.
     pub error: Object,
-    /// The HTTP status, where the answer is not yet under way.
+    /// The HTTP status. It counts only where no part of the response was sent yet.
     pub status: u16,
 }
 
@@ -97,9 +100,10 @@ fn neither(served: Revisions) -> String {
 }
 
 impl Rejection {
-    /// The code, status and data of this rejection for a peer of a revision.
+    /// Returns the error and the HTTP status of this rejection for a peer of a revision.
     ///
-    /// Codes that the revision lacks are never sent, also not those that another server sent us.
+    /// A code that the revision does not define is replaced by one that it defines, also where another server sent the
+    /// code.
     pub fn render(&self, rules: &Rules) -> Rendered {
         let (code, data) = match self {
             Rejection::Unreadable(_) => (Code::ParseError, None),
@@ -142,24 +146,19 @@ impl Rejection {
         Rendered { error: object(code.number(), &self.to_string(), data.map(Raw::from)), status }
     }
 
-    /// Reads the error of another server, in whatever form: what it says is never lost.
+    /// Reads the error of another server. An error that has no message keeps its text.
     pub fn passed(error: &Raw) -> Rejection {
-        /// How much is shown of an error that has no message.
+        /// How many characters of an error that has no message are shown.
         const SHOWN: usize = 500;
         let object = error.object().unwrap_or_default();
-        // A number, be it as text.
+        // Some servers send the number as a string.
         let code = object.get("code").map(|code| code.string().unwrap_or_else(|| code.as_str().into()));
         let message = ["message", "error", "detail", "title"].iter().find_map(|name| object.string(name));
         let message = message.or_else(|| error.string()).filter(|message| !message.trim().is_empty());
         Rejection::Passed {
             code: code.and_then(|code| code.parse().ok()).unwrap_or(Code::InternalError.number()),
             message: message.map_or_else(
-                || {
-                    format!(
-                        "the server gave no message: {}",
-                        error.as_str().chars().take(SHOWN).collect::<String>()
-                    )
-                },
+                || format!("the server gave no message: {}", clipped(error.as_str(), SHOWN)),
                 |message| message.to_string(),
             ),
             data: object.get("data").filter(|data| !data.is_null()).cloned(),
@@ -167,12 +166,12 @@ impl Rejection {
     }
 }
 
-/// Another server's error in a form that this revision may see.
+/// Writes another server's error for a peer of this revision.
 fn passed(code: i64, message: &str, data: Option<&Raw>, rules: &Rules) -> Rendered {
     let known = Code::parse(code);
     let shown = match known {
         Some(Code::ResourceNotFound) => rules.resource_not_found.number(),
-        // These speak of the hop they were made on, not of this one.
+        // These codes concern the connection to the other server, not the connection to this client.
         Some(Code::HeaderMismatch | Code::UnsupportedProtocolVersion) => Code::InternalError.number(),
         _ if Code::may_send(code, rules.revision) => code,
         Some(known) => fallback(known, rules).number(),
@@ -187,7 +186,7 @@ fn passed(code: i64, message: &str, data: Option<&Raw>, rules: &Rules) -> Render
     Rendered { error: object(shown, message, data.cloned()), status }
 }
 
-/// The nearest code of a revision that lacks this one.
+/// Returns the code that replaces one which the revision does not define.
 fn fallback(code: Code, rules: &Rules) -> Code {
     let nearest = match code {
         Code::ResourceNotFound | Code::UnsupportedProtocolVersion => Code::InvalidParams,

@@ -1,4 +1,4 @@
-//! A request that is complete in itself, who asks, and how it ends.
+//! A request that is complete in itself, the peer that sent it, and its answer.
 
 use std::sync::Arc;
 
@@ -12,66 +12,71 @@ use crate::model::input::{InputRequired, InputResponses};
 use crate::model::level::Level;
 use crate::rpc::wire::Id;
 
-/// Who asks, as far as this very request says.
+/// What is known of the client that sent a request.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The revision it speaks.
+    /// The revision that it speaks.
     pub revision: Revision,
-    /// What it can be asked.
+    /// What it declares that it can do.
     pub capabilities: Arc<ClientCapabilities>,
-    /// Its own words on who it is; not verified.
+    /// What it says about itself. Nobody verifies it.
     pub client: Option<Raw>,
-    /// The least severe log message that it wants; none at all without one.
+    /// The least severe level of the log messages that it wants. Without a level it wants none.
     pub log_level: Option<Level>,
-    /// On whose behalf.
+    /// On whose behalf it sends requests.
     pub principal: Principal,
 }
 
-/// On whose behalf a request comes. What spans requests belongs to one.
+/// On whose behalf a client sends requests. State that spans several requests belongs to one principal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Principal(ByteString);
 
 impl Principal {
-    /// The user of this machine, over a pipe.
+    /// Returns the principal of a pipe: the user of this machine.
     pub const fn local() -> Principal {
         Principal(ByteString::from_static("local"))
     }
 
-    /// Whoever reaches an open HTTP endpoint: one, shared by all.
+    /// Returns the principal of an HTTP endpoint without authorization: all its clients share it.
     pub const fn anonymous() -> Principal {
         Principal(ByteString::from_static("anonymous"))
     }
 
-    /// As text that is unique among principals.
+    /// Names somebody who was authenticated, by a name that nobody else has here.
+    pub fn named(name: &str) -> Principal {
+        Principal(format!("named:{name}").into())
+    }
+
+    /// Returns a text that differs for every principal.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A request, complete in itself.
+/// A request that is complete in itself.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The id that the peer gave it: for people and logs, unique to nobody.
+    /// The id that the client gave it. It is for people and logs only: several clients may use the same id.
     pub id: Id,
     /// The method.
     pub method: Method,
-    /// Its params, without what belongs to one hop: no progress token, no per-request keys, no answers.
+    /// Its params without progress token, without the `_meta` keys of modern requests, and without answers.
     pub params: Object,
-    /// What was answered to questions of an earlier round.
+    /// The answers to questions that an earlier round asked.
     pub answers: Option<InputResponses>,
-    /// Who asks.
+    /// The client that sent it.
     pub peer: Arc<Peer>,
-    /// Whether progress was asked for.
+    /// Whether the client asked for progress notifications.
     pub wants_progress: bool,
-    /// Where progress and log messages go while the request is worked on.
+    /// Takes the progress and the log messages of the request.
     pub events: EventSink,
 }
 
-/// How a request ends that does not fail.
+/// The answer to a request that does not fail.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The result.
     Complete(Object),
-    /// Something has to be asked first; the request is sent again with the answers.
+    /// The service has to ask the client first. The client sends the request again, with its answers.
     InputRequired(InputRequired),
 }

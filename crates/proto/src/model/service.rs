@@ -1,4 +1,4 @@
-//! The one trait that a server's handlers and an upstream implement, and what passes through it.
+//! The trait that servers, upstreams and the gateway implement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,39 +11,40 @@ use crate::model::listen::{Filter, Listening};
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Request};
 
-/// Whatever answers requests: a server's handlers, an upstream, a gateway over many.
+/// Something that answers requests: the handlers of a server, an upstream, or a gateway to several upstreams.
 ///
-/// It knows no era. Dropping a future that it returned cancels the work.
+/// A service does not know eras. To cancel the work that a method began, drop the future that it returned.
 pub trait Service: Send + Sync + 'static {
-    /// Who this is and what it can do, as of now.
+    /// Returns what the service is and what it can do at the moment.
     fn describe(&self) -> Arc<Description>;
 
-    /// InputResponses a request.
+    /// Answers a request.
     fn call(&self, request: Request) -> BoxFuture<'_, Result<Answer, Rejection>>;
 
-    /// Starts to watch for changes. What cannot be watched is left out of the filter that comes back.
+    /// Starts a subscription. The returned filter lacks what the service cannot watch.
     fn listen(&self, filter: Filter, peer: Arc<Peer>) -> BoxFuture<'_, Result<Listening, Rejection>>;
 
-    /// The answers to an [`InputRequired`](crate::InputRequired) of this request will not come: its client cancelled, or is gone. What waits
-    /// for them may stop waiting.
+    /// Tells the service that the answers to an [`InputRequired`](crate::InputRequired) of this request will not come.
+    ///
+    /// The client cancelled the request, or is gone. The service may stop waiting.
     fn abandon(&self, request: Request);
 
-    /// The parameters of a tool that HTTP mirrors in headers; empty for a tool that has none or is unknown.
+    /// Returns the parameters of a tool that HTTP requests repeat in headers. An unknown tool has none.
     fn header_params(&self, tool: &str) -> Arc<[HeaderParam]>;
 }
 
-/// What a service says of itself.
+/// What a service says about itself.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Its `Implementation` object: name, version, and what else it says.
+    /// Its `Implementation` object: name, version and optional members.
     pub identity: Object,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// How a model should use it.
+    /// Tells a model how to use the service.
     pub instructions: Option<String>,
-    /// How long `server/discover` holds.
+    /// How long a client may keep the result of `server/discover`.
     pub hint: CacheHint,
-    /// Methods of extensions that the core's tables do not have.
+    /// The methods of extensions, which the tables of the core do not list.
     pub methods: Vec<ExtensionMethod>,
 }
 
@@ -52,21 +53,21 @@ pub struct Description {
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExtensionMethod {
-    /// The method's name on the wire.
+    /// The name that messages carry.
     pub wire: &'static str,
-    /// The extension's identifier.
+    /// The identifier of the extension.
     pub extension: &'static str,
     /// Only clients that declare the extension may use it.
     pub for_declared: bool,
 }
 
-/// How long a result may be kept, and for whom.
+/// How long a client may keep a result, and whether others may share it.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheHint {
-    /// How long it is fresh.
+    /// How long a client may keep the result.
     pub ttl: Duration,
-    /// Whether it is the same for every caller.
+    /// Whether the result is the same for every client, so that a shared cache may keep it.
     pub public: bool,
 }

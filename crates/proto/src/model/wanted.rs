@@ -1,4 +1,4 @@
-//! Which changes are wanted: a lookup whose work does not grow with the number of URIs that are watched.
+//! Looks up who wants to be told of a change. The work does not grow with the number of watched URIs.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -7,7 +7,7 @@ use bytestring::ByteString;
 
 use crate::model::listen::{Change, Filter};
 
-/// URIs that are watched, and who watches each.
+/// The URIs that are watched, each with those who watch it.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched<T>(BTreeMap<ByteString, T>);
 
@@ -18,7 +18,7 @@ impl<T> Default for Watched<T> {
 }
 
 impl<T> Watched<T> {
-    /// Who watches a URI.
+    /// Returns who watches a URI. It adds the URI where it is new.
     pub(crate) fn entry(&mut self, uri: &ByteString) -> &mut T
     where
         T: Default,
@@ -26,17 +26,17 @@ impl<T> Watched<T> {
         self.0.entry(uri.clone()).or_default()
     }
 
-    /// Who watches a URI, to be changed; the URI goes where `over` says so.
+    /// Lets `over` change who watches a URI. Where it returns true, nobody watches the URI any longer.
     pub(crate) fn leave(&mut self, uri: &ByteString, over: impl FnOnce(&mut T) -> bool) {
         if self.0.get_mut(uri).is_some_and(over) {
             self.0.remove(uri);
         }
     }
 
-    /// Who watches the URI, or one that it lies below.
+    /// Iterates over those who watch the URI, or a URI that it lies below.
     ///
-    /// What may begin the URI stands before it in order. Each step leaves a shorter beginning to look for, so that the
-    /// work is that of as many lookups as watched URIs begin like this one.
+    /// A watched URI that begins this one comes before it in order. Each step looks for a shorter beginning, so there
+    /// are about as many lookups as there are watched URIs that begin like this one.
     pub(crate) fn of<'a>(&'a self, uri: &'a str) -> impl Iterator<Item = &'a T> {
         let mut rest = Some(Bound::Included(uri));
         std::iter::from_fn(move || {
@@ -44,7 +44,7 @@ impl<T> Watched<T> {
                 let (watched, who) = self.0.range::<str, _>((Bound::Unbounded, rest?)).next_back()?;
                 let common = common(watched, uri);
                 if common < watched.len() {
-                    // Nothing that is longer than what both have in common begins the URI.
+                    // No watched URI that is longer than the common part begins this one.
                     rest = Some(Bound::Included(&uri[..common]));
                     continue;
                 }
@@ -57,19 +57,19 @@ impl<T> Watched<T> {
     }
 }
 
-/// How long a beginning two texts have in common, in whole characters.
+/// Returns how many bytes the longest common beginning of two texts has. It ends between characters.
 fn common(a: &str, b: &str) -> usize {
     let bytes = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     (0..=bytes).rev().find(|at| a.is_char_boundary(*at)).unwrap_or_default()
 }
 
-/// Whether a URI that begins with a watched one is that one, or lies below it.
+/// Returns whether a URI that begins with a watched one is the same, or lies below it.
 fn is_below(uri: &str, watched: &str) -> bool {
     let rest = &uri[watched.len()..];
     rest.is_empty() || rest.starts_with('/') || watched.ends_with('/')
 }
 
-/// What a filter wants, for many questions.
+/// A filter, prepared to be compared with many changes.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     tools: bool,
@@ -79,14 +79,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What this filter wants.
+    /// Prepares a filter.
     pub fn of(filter: &Filter) -> Wanted {
         let mut uris = Watched::default();
         filter.uris.iter().for_each(|uri| *uris.entry(uri) = ());
         Wanted { tools: filter.tools, prompts: filter.prompts, resources: filter.resources, uris }
     }
 
-    /// Whether the change is wanted. An update of what lies below a watched URI counts.
+    /// Returns whether the filter asks for a change. Updates of resources below a watched URI count.
     pub fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.tools,
@@ -102,9 +102,11 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// What the rule says, looked up one by one.
+    /// Compares the URI with each watched one, as the rule is written.
     fn slowly(watched: &[&str], uri: &str) -> bool {
-        watched.iter().any(|watched| uri.starts_with(watched) && is_below(uri, watched))
+        let folder =
+            |watched: &str| if watched.ends_with('/') { watched.into() } else { format!("{watched}/") };
+        watched.iter().any(|watched| uri == *watched || uri.starts_with(&folder(watched)))
     }
 
     #[test]

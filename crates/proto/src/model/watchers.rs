@@ -1,4 +1,4 @@
-//! Who listens to changes.
+//! The listeners of a service, and how they are told of changes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -12,19 +12,22 @@ use crate::model::boxed::BoxStream;
 use crate::model::listen::{Change, Filter};
 use crate::model::wanted::Watched;
 
-/// How many different changes may wait for a listener before it is let go.
+/// How many different changes may wait for a listener. A listener with more is dropped: it would have to read its lists
+/// again in any case, and what waits for it takes memory.
 const BACKLOG: usize = 256;
 
-/// The listeners of one service. Telling them costs what those cost that want to know, and a slow one does not hold up
-/// the others: a change that waits for it already is not told twice, and one for which too much waits is let go, with
-/// [`Change::Behind`] as its last word.
+/// The listeners of one service.
+///
+/// A change costs work only for the listeners that asked for it. A slow listener does not delay the others: a change
+/// that already waits for a listener is not added again, and a listener that reads too slowly is dropped, with
+/// [`Change::Behind`] as its last change.
 #[derive(Debug, Default)]
 pub struct Watchers(Arc<Mutex<Listeners>>);
 
 #[derive(Debug, Default)]
 struct Listeners {
     all: BTreeMap<u64, (Filter, Arc<Watcher>)>,
-    /// By what they want to hear of.
+    // The keys of the listeners, by what they asked for.
     tools: BTreeSet<u64>,
     prompts: BTreeSet<u64>,
     resources: BTreeSet<u64>,
@@ -69,7 +72,7 @@ impl Listeners {
         }
     }
 
-    /// Who wants to hear of a change.
+    /// Returns the keys of the listeners that asked for a change.
     fn wanting(&self, change: &Change) -> BTreeSet<u64> {
         match change {
             Change::Tools => self.tools.clone(),
@@ -94,7 +97,7 @@ struct Pending {
 }
 
 impl Watcher {
-    /// Takes a change in; says whether the listener is still one.
+    /// Adds a change. Returns false where the listener is dropped.
     fn tell(&self, change: &Change) -> bool {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.over {
@@ -121,7 +124,7 @@ impl Watcher {
     }
 }
 
-/// The changes that a listener hears of.
+/// The stream of changes for one listener.
 struct Changes {
     key: u64,
     watcher: Arc<Watcher>,
@@ -140,7 +143,7 @@ impl Stream for Changes {
     type Item = Change;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Change>> {
-        // Registered first: what is told from now on wakes.
+        // The waker is registered first, so that no change is missed between the look and the return.
         self.watcher.waker.register(cx.waker());
         let mut pending = self.watcher.pending.lock().unwrap_or_else(PoisonError::into_inner);
         match pending.changes.pop_front() {
@@ -152,13 +155,13 @@ impl Stream for Changes {
 }
 
 impl Watchers {
-    /// A stream of the changes that the filter wants, from now on.
+    /// Adds a listener. Returns the stream of the changes that it asked for.
     pub fn watch(&self, filter: Filter) -> BoxStream<Change> {
         let (key, watcher) = self.listeners().join(filter);
         Box::pin(Changes { key, watcher, listeners: Arc::downgrade(&self.0) })
     }
 
-    /// Tells whoever wants to know.
+    /// Tells the listeners that asked for a change.
     pub fn tell(&self, change: &Change) {
         let mut listeners = self.listeners();
         for key in listeners.wanting(change) {
@@ -172,16 +175,16 @@ impl Watchers {
         }
     }
 
-    /// Ends all streams.
+    /// Ends the streams of all listeners.
     pub fn close(&self) {
         let mut listeners = self.listeners();
         let next = listeners.next;
-        // Keys are not given twice: a stream that ends takes its own listener away.
+        // Keys go on from where they were: a stream that ends later removes only its own listener.
         let over = std::mem::replace(&mut *listeners, Listeners { next, ..Listeners::default() });
         over.all.values().for_each(|(_, watcher)| watcher.end());
     }
 
-    /// How many listen.
+    /// Returns how many listeners there are.
     pub fn count(&self) -> usize {
         self.listeners().all.len()
     }
@@ -235,6 +238,7 @@ mod tests {
         drop((slow, quick));
         assert_eq!(watchers.count(), 0);
     }
+
     #[test]
     fn a_change_costs_those_who_want_to_hear_of_it() {
         let watchers = Watchers::default();

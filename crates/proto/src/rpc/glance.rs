@@ -1,20 +1,22 @@
-//! What a message is about that is not kept or cannot be read.
+//! What a message answers that is too long to be kept or cannot be parsed.
 
 use crate::rpc::wire::{CallKey, number};
 
-/// How much of a name or value is kept: longer ones are none that is looked for.
+/// How many bytes of a name or value are kept. Every name and id that is looked for is shorter.
 const TOKEN: usize = 32;
 
-/// Finds the id of a message, wherever it stands in it, in one pass over its bytes as they come and in constant memory.
+/// Finds the id of a message without parsing it.
+///
+/// It reads the bytes once, as they arrive, and needs a constant amount of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
     depth: usize,
     quoted: bool,
     escaped: bool,
-    /// Behind the colon of a member.
+    /// The colon of a member was read, so that its value follows.
     valued: bool,
     token: Vec<u8>,
-    /// What stands now is longer than what is kept of it.
+    /// The current name or value is longer than what is kept of it.
     cut: bool,
     name: Vec<u8>,
     id: Option<CallKey>,
@@ -25,34 +27,34 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Looks at a whole text.
+    /// Reads a whole text.
     pub fn of(text: &[u8]) -> Glance {
         let mut glance = Glance::default();
         glance.feed(text);
         glance
     }
 
-    /// The call that it answers, where it is an answer with one id.
+    /// Returns the call that the message answers, where it is a response with exactly one id.
     pub fn answers(&self) -> Option<CallKey> {
         self.id.filter(|_| self.ids == 1 && !self.asks)
     }
 
-    /// The id of the request that it is, where it is one of ours.
+    /// Returns the id of the message where it is a request with exactly one id, and the id is a number.
     pub fn asks(&self) -> Option<CallKey> {
         self.id.filter(|_| self.ids == 1 && self.asks)
     }
 
-    /// Whether more of it may still say what it is about.
+    /// Returns whether the bytes that follow may still hold the id.
     pub fn is_open(&self) -> bool {
         self.depth > 0 && self.ids == 0 && !self.asks
     }
 
-    /// Whether it says of itself that it is a message.
+    /// Returns whether the text has the member `jsonrpc`, which marks a message.
     pub fn is_message(&self) -> bool {
         self.versioned
     }
 
-    /// Looks at more of the text.
+    /// Reads more of the text.
     pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.over {
@@ -108,7 +110,7 @@ impl Glance {
         }
     }
 
-    /// A member of the message is over.
+    /// Ends a member of the message.
     fn member(&mut self) {
         match &self.name[..] {
             b"id" if self.valued => {

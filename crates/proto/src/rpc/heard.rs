@@ -1,5 +1,6 @@
-//! What a server said, read as far as it has one meaning: servers are not perfect, and one bad message may cost no more
-//! than the call that it answers.
+//! How the messages of servers are read: also damaged ones, as far as they have only one meaning.
+//!
+//! Servers make mistakes. A damaged message must cost no more than the call that it answers.
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -10,30 +11,32 @@ use crate::json::{Object, ParseError, Raw};
 use crate::rpc::glance::Glance;
 use crate::rpc::wire::{self, CallKey, Id, Limits, Message};
 
-/// What was made of what a server said.
+/// What was read of something that a server sent.
 #[derive(Debug)]
 pub enum Heard {
     /// A message.
     Message(Message),
-    /// A message that cannot be taken.
+    /// A message that cannot be used.
     Broken {
-        /// The call that it answers, where that could be found.
+        /// The call that it answers, where its id was found.
         answers: Option<CallKey>,
         /// What is wrong with it.
         why: String,
     },
-    /// No message at all.
+    /// A text that is no message, such as a line of a log.
     Rubbish,
 }
 
-/// How often in one text the beginning of a message is looked for: what stands before a message is a word of a logger,
-/// and each attempt may read the whole text.
+/// How many `{` of one text are tried as the beginning of a message. Loggers write few of them before a message, and
+/// each attempt may read the whole text.
 const BEGINNINGS: usize = 8;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads what a server sent as one line, event or body. Bytes that are no UTF-8 are read as its replacement character,
-/// control characters within strings as what they are, and a message may have other text around it.
+/// Reads one line, event or body that a server sent.
+///
+/// Bytes that are not UTF-8 are read as the replacement character U+FFFD. Control characters within strings are
+/// accepted. A message may have other text before and after it.
 pub fn hear(bytes: Bytes, limits: &Limits) -> Vec<Heard> {
     let bytes = if bytes.starts_with(BOM) { bytes.slice(BOM.len()..) } else { bytes };
     let text = bytes.trim_ascii();
@@ -64,13 +67,13 @@ pub fn hear(bytes: Bytes, limits: &Limits) -> Vec<Heard> {
         Err(_) => {}
     }
     match within(&mended, limits) {
-        // Nothing was found that could be read: what the parser said of the whole is the reason.
+        // No message was found within the text, so the error of the whole text is the reason.
         found if !found.iter().any(|heard| matches!(heard, Heard::Message(_))) => vec![broken(&why)],
         found => found,
     }
 }
 
-/// The text as UTF-8, with control characters in strings written as JSON has them.
+/// Returns the text as UTF-8, with the control characters in strings escaped as JSON requires.
 fn mended(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let (mut quoted, mut escaped) = (false, false);
@@ -91,7 +94,7 @@ fn mended(text: &[u8]) -> String {
     out
 }
 
-/// The messages in a text that has something else around them.
+/// Finds the messages in a text that also has other content.
 fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
     let mut found = Vec::new();
     let mut rest: &str = text;
@@ -106,7 +109,7 @@ fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
             Raw::parse(slice.into_bytes(), limits.depth).ok()
         });
         match raw.as_ref().map(sorted) {
-            // A part of a message that cannot be read is no message of its own.
+            // An object within a damaged message is no message itself, so the search ends at a damaged one.
             Some(Heard::Message(message)) => {
                 found.push(Heard::Message(message));
                 rest = &rest[end..];
@@ -126,7 +129,7 @@ fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
     found
 }
 
-/// The messages of what was read: one, or those of an array. A server of a revision with arrays may answer in one.
+/// Sorts one message, or each message of an array: in a revision with batches a server may answer in an array.
 fn all(raw: &Raw, limits: &Limits) -> Vec<Heard> {
     if !raw.starts_with('[') {
         return vec![sorted(raw)];
@@ -139,7 +142,7 @@ fn all(raw: &Raw, limits: &Limits) -> Vec<Heard> {
     heard
 }
 
-/// Sorts what a server sent by its members. Those that are null count as absent.
+/// Sorts what a server sent by its members. Members that are `null` count as absent.
 fn sorted(raw: &Raw) -> Heard {
     let glance = || Glance::of(raw.as_str().as_bytes());
     let mut object = match raw.object() {
@@ -167,7 +170,7 @@ fn sorted(raw: &Raw) -> Heard {
     }
     let id = own.map(Id::number).or_else(|| id.as_ref().and_then(Id::read));
     match (result, error) {
-        // Loggers write objects with an id, too.
+        // Loggers write objects with an `id` too, so without a version the other members have to fit.
         (Some(result), None) if version.is_some() || (id.is_some() && result.starts_with('{')) => {
             Heard::Message(Message::Response { id, outcome: Ok(result) })
         }
@@ -183,7 +186,7 @@ fn sorted(raw: &Raw) -> Heard {
     }
 }
 
-/// A request or notification. Without a version it counts where its method is known.
+/// Reads a request or notification. Without a version it counts only where its method is known.
 fn asked(versioned: bool, id: Option<Raw>, method: &Raw, params: Option<Raw>) -> Heard {
     let Some(method) = method.string() else { return Heard::Rubbish };
     let known = || {
@@ -206,7 +209,7 @@ fn asked(versioned: bool, id: Option<Raw>, method: &Raw, params: Option<Raw>) ->
     }
 }
 
-/// Whether a version says 2.0, be it as a number.
+/// Returns whether a version says 2.0, as a string or as a number.
 fn is_two(version: &Raw) -> bool {
     matches!(version.as_str(), "\"2.0\"" | "\"2\"" | "2.0" | "2" | "null")
 }

@@ -1,4 +1,4 @@
-//! JSON-RPC envelopes: sorted by their keys, params and results left raw.
+//! JSON-RPC envelopes. They are read by their members; params and results are not parsed.
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>
 
@@ -6,17 +6,18 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use spec::Rules;
 
 use crate::json::{Object, ParseError, Raw};
 
-/// Names a call within a connection or session; never sent.
+/// Names a call within a connection or session. It is never sent.
 pub type CallKey = u64;
 
-/// A request id, a string or an integer, that comes back exactly as it was sent.
+/// The id of a request: a string or an integer. The response repeats it exactly as it was sent.
 #[derive(Clone, Debug)]
 pub struct Id {
     sent: ByteString,
-    /// What it means, where that can be written in several ways: a string without its escapes.
+    /// The string without escapes, where the sent text has some: two texts may mean the same string.
     meant: Option<ByteString>,
 }
 
@@ -29,7 +30,7 @@ impl PartialEq for Id {
 impl Eq for Id {}
 
 impl Id {
-    /// Reads an id; `None` for null, fractions and everything that is neither a string nor an integer.
+    /// Reads an id. Returns `None` for everything that is neither a string nor an integer, such as `null` or a fraction.
     pub fn read(raw: &Raw) -> Option<Id> {
         let text = raw.as_str();
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -39,36 +40,36 @@ impl Id {
         (integer || text.starts_with('"')).then(|| Id { sent: text.into(), meant: meant() })
     }
 
-    /// An id of our own.
+    /// Makes the id of a request that this program sends.
     pub fn number(n: u64) -> Id {
         Id { sent: n.to_string().into(), meant: None }
     }
 
-    /// The JSON text.
+    /// Returns the id as a JSON value.
     pub fn raw(&self) -> Raw {
         Raw::trusted(self.sent.clone())
     }
 
-    /// The number, where it is one of our own.
+    /// Returns the number that [`Id::number`] made the id of; `None` for an id that it did not make.
     pub fn as_number(&self) -> Option<u64> {
         self.sent.parse().ok()
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         &self.sent
     }
 
-    /// What an id is a number of our own by, in whatever form a peer sends it back.
+    /// Reads the number of an id that this program sent. Some peers send `2` back as `"2"` or `2.0`.
     pub fn own(raw: &Raw) -> Option<u64> {
         let text = raw.as_str();
         number(text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text))
     }
 }
 
-/// The number that a text is: `2`, `2.0`, `2e0`.
+/// Reads a whole number in any form that JSON allows: `2`, `2.0`, `2e0`.
 pub(crate) fn number(text: &str) -> Option<u64> {
-    /// Up to here every integer is a number of its own for peers that know floating point only.
+    /// Up to 2^53 floating point numbers represent every integer exactly; some peers know no other numbers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -91,14 +92,14 @@ pub enum Message {
     },
     /// A response.
     Response {
-        /// The id that it answers; errors to unreadable messages have none.
+        /// The id of the request that it answers. An error to an unreadable message has none.
         id: Option<Id>,
         /// The result, or the error object.
         outcome: Result<Raw, Raw>,
     },
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The id.
@@ -110,68 +111,70 @@ pub struct Call {
 }
 
 impl Call {
-    /// How many bytes it keeps while it is under way.
+    /// Returns how many bytes of the message are kept until it is answered.
     pub fn weight(&self) -> usize {
         self.id.as_str().len() + self.params.as_ref().map_or(0, |params| params.as_str().len())
     }
 }
 
-/// A message that cannot be taken.
+/// Why a text is not accepted as a message.
 #[derive(Clone, Debug)]
 pub enum Unreadable {
-    /// No JSON.
+    /// It is not JSON.
     Parse(ParseError),
-    /// Several messages in one array.
+    /// It is an array, which may hold several messages.
     Batch(Raw),
-    /// JSON, but no message; with the id, where there is a valid one.
+    /// It is JSON, but no message.
     Invalid {
-        /// The id to answer with.
+        /// Its id, where it has a valid one.
         id: Option<Id>,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         why: &'static str,
-        /// Nothing is answered, as to a notification.
+        /// It is answered by nothing, since it looks like a notification.
         silent: bool,
     },
 }
 
-/// Bounds of what is read from a peer.
+/// Limits on what one peer may send.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of one message.
+    /// The length of a message in bytes.
     pub message: usize,
-    /// Levels of objects and arrays within each other.
+    /// How deep objects and arrays may be nested.
     pub depth: usize,
-    /// Requests of one session or pipe that may be under way at once.
+    /// How many requests of a session or pipe may wait for their answers at once.
     pub calls: usize,
-    /// Bytes of the requests of one session or pipe that may be under way at once. One alone is taken whatever its
-    /// length.
+    /// How many bytes the requests of a session or pipe that wait for their answers may have together. A single
+    /// request may be longer.
     pub under_way: usize,
-    /// Messages in one array, where the revision has that. Their answers together are at most as long as one message.
+    /// How many messages an array may hold, where the revision has batches. The answers of one array may have as many
+    /// bytes together as one message may have.
     pub batch: usize,
-    /// Resources that one session or one listen may watch.
+    /// How many resources a session or a `subscriptions/listen` request may watch.
     pub watched: usize,
 }
 
 impl Default for Limits {
-    /// 16 MiB, 128 levels, 1000 requests of 64 MiB, 100 messages in an array, 1000 resources.
+    /// Returns 16 MiB a message, 128 levels, 1000 requests of 64 MiB together, 100 messages in an array and 1000
+    /// resources.
     fn default() -> Limits {
         Limits { message: 16 << 20, depth: 128, calls: 1000, under_way: 64 << 20, batch: 100, watched: 1000 }
     }
 }
 
-/// Sorts one message.
+/// Reads one message.
 ///
 /// # Errors
-/// When it is none.
+/// Where the bytes are no message.
 pub fn read(bytes: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
     let raw = Raw::parse(bytes, limits.depth).map_err(Unreadable::Parse)?;
     sort(raw)
 }
 
-/// Sorts one message that is known to be JSON.
+/// Reads one message from a JSON value.
 ///
 /// # Errors
-/// When it is none.
+/// Where the value is no message.
 pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     if raw.starts_with('[') {
         return Err(Unreadable::Batch(raw));
@@ -218,7 +221,7 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     }
 }
 
-/// Whether an array holds more elements than `most`. It is not looked at any further than that.
+/// Returns whether an array has more than `most` elements. It reads no further than necessary.
 pub fn holds_more(array: &Raw, most: usize) -> bool {
     struct AtMost(usize);
     impl<'de> Visitor<'de> for AtMost {
@@ -291,12 +294,19 @@ fn message_body(mut out: Vec<u8>, method: &str, params: Option<&Object>) -> Byte
 /// The id of an error.
 #[derive(Clone, Copy, Debug)]
 pub enum ErrorId<'a> {
-    /// The request's.
+    /// The id of the request.
     Of(&'a Id),
-    /// None: what could not be read has no id.
+    /// No id, since the message could not be read.
     Absent,
-    /// `null`, as JSON-RPC itself has it.
+    /// `null`, as JSON-RPC itself prescribes.
     Null,
+}
+
+impl ErrorId<'static> {
+    /// Returns the id of an error that answers a message whose own id is not known.
+    pub fn unknown(rules: &Rules) -> ErrorId<'static> {
+        if rules.null_id_when_unreadable { ErrorId::Null } else { ErrorId::Absent }
+    }
 }
 
 /// Writes an error.
@@ -313,7 +323,9 @@ pub fn error(id: ErrorId<'_>, error: &Object) -> Bytes {
     out.into()
 }
 
-/// A message in one line: line breaks in JSON are white space, since strings cannot hold them raw.
+/// Writes a message on one line.
+///
+/// Strings in JSON escape line breaks, so every line break is white space between values and becomes a space.
 pub fn one_line(bytes: Bytes) -> Bytes {
     if bytes.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         bytes.iter().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { *b }).collect::<Vec<u8>>().into()

@@ -1,64 +1,65 @@
-//! Templates as graphs.
+//! How a template becomes a graph.
 
 use super::unit::{self, Unit};
 
-/// The longest prefix that RFC 6570 knows.
+/// The longest prefix that RFC 6570 allows.
 const LONGEST: usize = 9999;
 
-/// A template as a graph, entered at the first node.
+/// The graph of a template. It begins at the first node.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// The variables in the order in which they are written, each as often as it is.
+    /// The variables in the order of the template. A variable that the template has twice is here twice.
     pub(super) variables: Vec<Variable>,
 }
 
-/// A variable where it is written.
+/// A variable at one place of the template.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
-    /// It has any number of values.
+    /// The variable has a `*`: it has any number of values.
     pub(super) exploded: bool,
-    /// It is only the beginning of the value: so many characters of it.
+    /// The number after `:`: the place holds only so many characters of the value.
     pub(super) prefix: Option<usize>,
-    /// What stands between values in one text.
+    /// What separates the values where they are written as one text.
     pub(super) joint: &'static str,
 }
 
-/// What is next to be read. Nodes are named by their places in the graph; `next` of a node that may take nothing is
-/// behind it.
+/// What a URI can have next. A number names a node by its place in the graph. A node that may take nothing leads to a
+/// later node.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// The URI ends.
     End,
-    /// These characters. With `opens`, the name of a parameter, whose value is empty unless one follows.
+    /// These characters. Where `opens` names a variable, they are the name of its parameter; the value is empty unless a
+    /// value follows.
     Literal { units: Vec<Unit>, next: usize, opens: Option<usize> },
-    /// The first way, or where it leads nowhere the second.
+    /// The first of two nodes, or the second where the first does not lead to the end.
     Either(usize, usize),
-    /// Characters that are none of `without`, as few as lead to the end.
+    /// As few characters as lead to the end, none of them in `without`.
     Run { without: &'static str, least: usize, most: usize, next: usize, variable: usize, take: Take },
 }
 
-/// What becomes of a run.
+/// What the characters of a run are.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Take {
-    /// It is a value.
+    /// They are a value.
     Value,
-    /// It ends the last value.
+    /// They continue the last value.
     Rest,
-    /// It ends the last value, behind this character.
+    /// They continue the last value, after this character.
     Behind(char),
 }
 
 /// How an operator writes its variables (RFC 6570, appendix A).
 struct Operator {
-    /// What the expression begins with, where it is there.
+    /// The beginning of the expression, where the URI has the expression.
     first: &'static str,
-    /// What stands between variables.
+    /// What separates the variables.
     between: &'static str,
-    /// Variables have their names before them.
+    /// The name of a variable comes before its value.
     named: bool,
-    /// What a value cannot hold unless it is percent-encoded.
+    /// The characters that a value has only in percent-encoded form.
     without: &'static str,
 }
 
@@ -119,7 +120,7 @@ impl Graph {
             let (operator, list) = operator(&inner[..close])?;
             let mut specs = graph.specs(list, operator, &inner[..close])?;
             rest = &inner[close + 1..];
-            // A query that goes on in a second expression is one query: which parameter comes first is not said.
+            // A query that continues in a second expression is one query, and its parameters have no order.
             let before = specs.len();
             while operator.between == "&" && rest.starts_with("{&") {
                 let close = rest.find('}').ok_or("a brace is not closed")?;
@@ -171,7 +172,7 @@ impl Graph {
         Ok(Spec { variable: self.variables.len() - 1, most: prefix.unwrap_or(usize::MAX), exploded })
     }
 
-    /// A variable is a list everywhere or nowhere.
+    /// Checks that a variable has a `*` at all of its places or at none.
     fn consistent(&self) -> Result<(), String> {
         for variable in &self.variables {
             let other = |v: &&Variable| v.name == variable.name && v.exploded != variable.exploded;
@@ -182,13 +183,13 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds a node; gives its place.
+    /// Adds a node and returns its place.
     fn add(&mut self, node: Node) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    /// The place of the node that is added next.
+    /// Returns the place of the node that is added next.
     fn here(&self) -> usize {
         self.nodes.len()
     }
@@ -207,18 +208,18 @@ impl Graph {
         Ok(())
     }
 
-    /// Characters of an operator.
+    /// Adds the characters of an operator.
     fn fixed(&mut self, text: &str, next: usize) -> usize {
         let units = unit::units(text).filter_map(Result::ok).collect();
         self.add(Node::Literal { units, next, opens: None })
     }
 
-    /// An alternative whose second way is not known yet.
+    /// Adds an alternative. Its second node is set later.
     fn either(&mut self, first: usize) -> usize {
         self.add(Node::Either(first, usize::MAX))
     }
 
-    /// Leads the open ends to the node that is added next.
+    /// Makes the nodes in `ends` lead to the node that is added next.
     fn join(&mut self, ends: &[usize]) {
         let here = self.here();
         for end in ends {
@@ -230,7 +231,8 @@ impl Graph {
         }
     }
 
-    /// Values beside each other. Later ones may be missing, and all of them where the operator would show that.
+    /// Adds values without names. The later ones may be absent; all of them may be where the expression has a beginning of
+    /// its own.
     fn list(&mut self, operator: &'static Operator, specs: &[Spec]) {
         let without = operator.without;
         let mut missing = Vec::new();
@@ -246,7 +248,7 @@ impl Graph {
             let (variable, most) = (spec.variable, spec.most);
             let run = self.add(Node::Run { without, least, most, next, variable, take: Take::Value });
             if spec.exploded {
-                // On where that leads to the end, and round again where it does not.
+                // The list ends where that leads to the end of the URI; elsewhere it has one more value.
                 let here = self.here();
                 self.add(Node::Either(here + 2, here + 1));
                 self.fixed(operator.between, run);
@@ -255,8 +257,8 @@ impl Graph {
         self.join(&missing);
     }
 
-    /// Parameters with names, in any order. With `goes_on`, those of a second expression are among them, which are
-    /// written alike where the first one has none.
+    /// Adds parameters with names, in any order. Where `goes_on` is true, some belong to a second expression; a URI may
+    /// begin with its separator where it has no parameter of the first one.
     fn named(&mut self, operator: &'static Operator, goes_on: bool, specs: &[Spec]) {
         let absent = self.either(self.here() + 1);
         let begins: &[&str] =
@@ -285,7 +287,7 @@ impl Graph {
             self.add(Node::Run { without, least: 1, most: usize::MAX, next, variable, take: Take::Value });
             self.value(operator, spec, Take::Behind('='), &mut done);
         } else if let Some(last) = other {
-            // There is no other way than the last name.
+            // The last name has no alternative.
             let only = last + 1;
             self.nodes[last] = Node::Either(only, only);
         }
@@ -296,7 +298,7 @@ impl Graph {
         self.join(&[absent]);
     }
 
-    /// The value of a parameter, which need not have one.
+    /// Adds the value of a parameter. A parameter may have none.
     fn value(&mut self, operator: &'static Operator, spec: &Spec, take: Take, done: &mut Vec<usize>) {
         let (without, variable, most) = (operator.without, spec.variable, spec.most);
         done.push(self.either(self.here() + 1));

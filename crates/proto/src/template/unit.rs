@@ -1,17 +1,17 @@
-//! The characters of a URI, percent-decoded.
+//! The characters of a URI, without percent-encoding.
 
-/// A character of a URI. One that means something in URIs does so only where it is not percent-encoded.
+/// A character of a URI. A reserved character has its meaning only where it is not percent-encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
-    /// It stands for itself, however it is written.
+    /// A character without a meaning of its own, percent-encoded or not.
     Char(char),
-    /// A reserved character, as it is.
+    /// A reserved character that is not percent-encoded.
     Reserved(char),
-    /// A reserved character or another that may not stand as it is, percent-encoded.
+    /// A reserved character, or `%`, that is percent-encoded.
     Encoded(char),
 }
 
-/// What has a meaning of its own in a URI (RFC 3986, section 2.2), and `%`.
+/// The characters that have a meaning of their own in a URI (RFC 3986, section 2.2), and `%`.
 const RESERVED: &str = ":/?#[]@!$&'()*+,;=%";
 
 impl Unit {
@@ -21,7 +21,7 @@ impl Unit {
         }
     }
 
-    /// Whether it is none of these, as it is.
+    /// Returns whether a value may have this character where its characters in `without` must be percent-encoded.
     pub(super) fn is_of(self, without: &str) -> bool {
         match self {
             Unit::Char(char) | Unit::Reserved(char) => !without.contains(char),
@@ -30,11 +30,11 @@ impl Unit {
     }
 }
 
-/// The text's percent-encoding is none, or not of UTF-8.
+/// The error for a text whose percent-encoding is wrong or does not give UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed;
 
-/// The characters of a text.
+/// Iterates over the characters of a text.
 pub(super) fn units(text: &str) -> impl Iterator<Item = Result<Unit, Malformed>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -51,7 +51,7 @@ pub(super) fn units(text: &str) -> impl Iterator<Item = Result<Unit, Malformed>>
     })
 }
 
-/// The percent-encoded character that a text begins with, and what follows it.
+/// Decodes the percent-encoded character at the beginning of a text. Returns it with the text that follows.
 fn encoded(text: &str) -> Option<(char, &str)> {
     let byte = |at: usize| {
         let digits = text.get(at * 3..at * 3 + 3)?.strip_prefix('%')?;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Method, Notice, Revision, Rules, meta};
 
+use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
@@ -98,7 +99,8 @@ impl Calls {
             },
             Message::Notification { method, params } => {
                 let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
-                Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params))
+                let notice = admit::notice(&method, self.revision, Direction::ToClient);
+                notice.map_or_else(Vec::new, |notice| self.notified(notice, params))
             }
             // A modern server sends none; there is nobody to answer it for.
             Message::Request(_) => Vec::new(),
@@ -176,7 +178,9 @@ fn put_answers(params: &mut Object, answers: &InputResponses, rules: &Rules) {
     let responses: Object = answers
         .responses
         .iter()
-        .filter_map(|(key, outcome)| Some((key.clone(), project::reply(outcome.as_ref().ok()?, rules))))
+        .filter_map(|(key, outcome)| {
+            Some((key.clone(), project::input_response(outcome.as_ref().ok()?.clone(), rules)))
+        })
         .collect();
     if !responses.is_empty() {
         params.set("inputResponses", Raw::from(responses));

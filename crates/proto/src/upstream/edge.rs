@@ -43,7 +43,7 @@ impl Edge {
         }
     }
 
-    /// InputResponses what a call that is still under way has asked; says whether it was under way.
+    /// Answers the questions of a call that is open at the upstream. `None` where it is not open.
     pub fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
         match self {
             Edge::Legacy(session) => session.answer(key, answers),

@@ -1,6 +1,7 @@
 //! What the edges towards servers ask a transport to do.
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use spec::Question;
 
 use crate::gates::admit;
@@ -17,8 +18,11 @@ use crate::rpc::wire::CallKey;
 pub enum Output {
     /// Write a message to the upstream.
     Send(Bytes),
-    /// A call ended, or asks for input. A legacy upstream's call that asks is still under way.
+    /// A call ended with this answer.
     Answered(CallKey, Result<Answer, Rejection>),
+    /// A call cannot go on before its client has answered these questions, each under its key. The call stays open at
+    /// the upstream: [`Edge::answer`](crate::upstream::Edge::answer) goes on with it.
+    InputRequired(CallKey, Vec<(ByteString, InputRequest)>),
     /// Something happened while a call was worked on.
     Event(CallKey, Event),
     /// A listen runs.

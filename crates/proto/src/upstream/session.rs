@@ -1,18 +1,19 @@
 //! A handshake session, seen from the client: what an upstream asks becomes *input required*, while its call
 //! is held open.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Code, Era, Method, Notice, Question, Revision, meta};
+use spec::{Code, Direction, Era, Method, Notice, Question, Revision, meta};
 
 use crate::downstream::refuse;
+use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::capability::Capabilities;
-use crate::model::input::{InputRequest, InputRequired, InputResponses};
+use crate::model::input::{InputRequest, InputResponses};
 use crate::model::level::Level;
 use crate::model::listen::Filter;
 use crate::model::rejection::Rejection;
@@ -21,37 +22,37 @@ use crate::model::service::{CacheHint, Description};
 use crate::rpc::wire::{self, CallKey, Id, Message};
 use crate::upstream::calls::{cancelled, change, log, progress, without_null};
 use crate::upstream::output::{Introduction, Outgoing, Output, Starting, ask};
+use crate::upstream::subscriptions::Subscriptions;
 
 /// A session with a legacy upstream.
 pub struct Session {
     revision: Revision,
     capabilities: Capabilities,
     level: Option<Level>,
-    running: HashMap<CallKey, Running>,
-    /// Resources that the upstream was asked to watch and has not answered for yet, by the ids of the requests.
-    subscribing: HashMap<CallKey, ByteString>,
+    running: HashMap<CallKey, Call>,
+    subscriptions: Subscriptions,
     next_own: CallKey,
-}
-
-enum Running {
-    Call(Call),
-    Watch(Watch),
-}
-
-/// A listen. It runs once the upstream has answered for each of its resources.
-struct Watch {
-    filter: Filter,
-    told: bool,
 }
 
 struct Call {
     method: Method,
     peer: Arc<Peer>,
-    /// Asked of the client, not answered yet.
-    open: Vec<(ByteString, Id)>,
-    /// Came while others were open; asked in the next round.
+    /// The questions that the client was asked and has not answered. While there are some, the call is parked.
+    open: Vec<OpenQuestion>,
+    /// Questions that came while the call was parked. The client is asked them in the next round.
     queued: VecDeque<(Id, InputRequest)>,
+    /// How many questions the client was asked so far; numbers their keys.
     asked: u64,
+}
+
+/// A question of the upstream that the client has not answered.
+struct OpenQuestion {
+    /// The key under which the client answers it.
+    key: ByteString,
+    /// The id under which the upstream waits for the answer.
+    id: Id,
+    /// Its kind, which decides the form of the answer.
+    question: Question,
 }
 
 /// Keys of requests that nobody waits for start here, out of the way of calls.
@@ -107,7 +108,7 @@ impl Session {
             capabilities,
             level: None,
             running: HashMap::new(),
-            subscribing: HashMap::new(),
+            subscriptions: Subscriptions::default(),
             next_own: OWN,
         };
         Ok((session, description, wire::notification(Notice::Initialized.wire(), None)))
@@ -139,7 +140,7 @@ impl Session {
             queued: VecDeque::new(),
             asked: 0,
         };
-        self.running.insert(key, Running::Call(call));
+        self.running.insert(key, call);
         let params_sent = (!params.is_empty()).then_some(&params);
         let message = match params_sent {
             Some(params) => wire::request(&Id::number(key), request.method.wire(), params),
@@ -166,51 +167,33 @@ impl Session {
 
     pub(crate) fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
         let rules = self.revision.rules();
-        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return None };
-        let mut outputs = Vec::new();
-        let mut unanswered = Vec::new();
+        let call = self.running.get_mut(&key)?;
         let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
-        for (name, id) in std::mem::take(&mut call.open) {
-            match sent.get(&name) {
-                Some(Ok(result)) => {
-                    let result = project::reply(result, rules);
-                    outputs.push(Output::Send(response(&id, "result", &result)));
-                }
-                Some(Err(error)) => outputs.push(Output::Send(response(&id, "error", error))),
-                None => unanswered.push((name, id)),
+        let respond = |open: OpenQuestion| match sent.get(&open.key) {
+            Some(Ok(result)) => {
+                response(&open.id, "result", &project::reply(open.question, (*result).clone(), rules))
             }
-        }
-        for (name, id) in unanswered {
-            let why = Rejection::Internal(format!("the client did not answer {name:?}"));
-            outputs.push(Output::Send(refuse(&id, &why, rules)));
-        }
+            Some(Err(error)) => response(&open.id, "error", error),
+            None => {
+                let why = Rejection::Internal(format!("the client did not answer {:?}", open.key));
+                refuse(&open.id, &why, rules)
+            }
+        };
+        let mut outputs: Vec<_> = call.open.drain(..).map(respond).map(Output::Send).collect();
         outputs.extend(call.next_round(key));
         Some(outputs)
     }
 
     pub(crate) fn cancel(&mut self, key: CallKey, reason: &str) -> Vec<Bytes> {
-        match self.running.remove(&key) {
-            Some(Running::Call(_)) => vec![cancelled(key, reason)],
-            Some(Running::Watch(watch)) => {
-                let others: HashSet<_> = self.watched().collect();
-                let gone: Vec<_> =
-                    watch.filter.uris.into_iter().filter(|uri| !others.contains(uri)).collect();
-                gone.iter()
-                    .map(|uri| {
-                        let params = Object::new().with("uri", &**uri);
-                        wire::request(&Id::number(self.own()), Method::ResourcesUnsubscribe.wire(), &params)
-                    })
-                    .collect()
-            }
-            None => Vec::new(),
+        if self.running.remove(&key).is_some() {
+            return vec![cancelled(key, reason)];
         }
-    }
-
-    fn watched(&self) -> impl Iterator<Item = ByteString> {
-        self.running.values().flat_map(|running| match running {
-            Running::Watch(watch) => watch.filter.uris.clone(),
-            Running::Call(_) => Vec::new(),
-        })
+        let unwatched = self.subscriptions.remove(key).unwrap_or_default();
+        let unsubscribe = |uri: ByteString| {
+            let params = Object::new().with("uri", &*uri);
+            wire::request(&Id::number(self.own()), Method::ResourcesUnsubscribe.wire(), &params)
+        };
+        unwatched.into_iter().map(unsubscribe).collect()
     }
 
     /// Starts a listen. It runs at once where no resource has to be subscribed to first.
@@ -219,46 +202,24 @@ impl Session {
         if !self.capabilities.has(spec::Capability::ResourcesSubscribe) {
             filter.uris.clear();
         }
-        let watched: HashSet<_> = self.watched().collect();
-        let new: Vec<_> = filter.uris.iter().filter(|uri| !watched.contains(*uri)).cloned().collect();
-        self.running.insert(key, Running::Watch(Watch { filter, told: false }));
-        let requests = new.into_iter().map(|uri| {
+        let next = &mut self.next_own;
+        let due = self.subscriptions.add(key, filter, || {
+            *next += 1;
+            *next
+        });
+        let request = |(key, uri): (CallKey, ByteString)| {
             let params = Object::new().with("uri", &*uri);
-            let key = self.own();
-            self.subscribing.insert(key, uri);
             let message = wire::request(&Id::number(key), Method::ResourcesSubscribe.wire(), &params);
             (key, Outgoing { before: Vec::new(), message, params })
-        });
-        let requests = requests.collect();
-        Starting { requests, outputs: self.listening() }
+        };
+        let requests = due.into_iter().map(request).collect();
+        Starting { requests, outputs: self.listening([key]) }
     }
 
-    /// The upstream answered whether it watches a resource. One that it does not watch is not listened to.
-    fn subscribed(&mut self, uri: &ByteString, watches: bool) -> Vec<Output> {
-        if !watches {
-            for running in self.running.values_mut() {
-                if let Running::Watch(watch) = running {
-                    watch.filter.uris.retain(|other| other != uri);
-                }
-            }
-        }
-        self.listening()
-    }
-
-    /// The listens that run from now on.
-    fn listening(&mut self) -> Vec<Output> {
-        let waiting: HashSet<&ByteString> = self.subscribing.values().collect();
-        let mut outputs = Vec::new();
-        for (key, running) in &mut self.running {
-            if let Running::Watch(watch) = running
-                && !watch.told
-                && !watch.filter.uris.iter().any(|uri| waiting.contains(uri))
-            {
-                watch.told = true;
-                outputs.push(Output::Listening(*key, watch.filter.clone()));
-            }
-        }
-        outputs
+    /// Those of these listens that run from now on.
+    fn listening(&mut self, listens: impl IntoIterator<Item = CallKey>) -> Vec<Output> {
+        let run = |key| self.subscriptions.honoured(key).map(|filter| Output::Listening(key, filter));
+        listens.into_iter().filter_map(run).collect()
     }
 
     pub(crate) fn receive(&mut self, message: Message, on: Option<CallKey>) -> Vec<Output> {
@@ -276,21 +237,21 @@ impl Session {
             Message::Request(call) => self.asked(&call, on),
             Message::Notification { method, params } => {
                 let params = params.and_then(|raw| raw.object().ok()).unwrap_or_default();
-                Notice::parse(&method).map_or_else(Vec::new, |notice| self.notified(notice, params, on))
+                let notice = admit::notice(&method, self.revision, Direction::ToClient);
+                notice.map_or_else(Vec::new, |notice| self.notified(notice, params, on))
             }
         }
     }
 
     /// A call is over, or what was asked for a listen.
     pub(crate) fn end(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
-        if let Some(uri) = self.subscribing.remove(&key) {
-            return self.subscribed(&uri, answer.is_ok());
+        if let Some(listens) = self.subscriptions.answered(key, answer.is_ok()) {
+            return self.listening(listens);
         }
-        if !matches!(self.running.get(&key), Some(Running::Call(_))) {
-            return Vec::new();
+        match self.running.remove(&key) {
+            Some(_) => vec![Output::Answered(key, answer)],
+            None => Vec::new(),
         }
-        self.running.remove(&key);
-        vec![Output::Answered(key, answer)]
     }
 
     fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
@@ -309,10 +270,7 @@ impl Session {
     }
 
     fn calls(&self) -> impl Iterator<Item = (CallKey, &Call)> {
-        self.running.iter().filter_map(|(key, running)| match running {
-            Running::Call(call) => Some((*key, call)),
-            Running::Watch(_) => None,
-        })
+        self.running.iter().map(|(key, call)| (*key, call))
     }
 
     fn only_call(&self) -> Option<CallKey> {
@@ -357,26 +315,26 @@ impl Session {
                 data: None,
             });
         };
-        let Some(Running::Call(call)) = self.running.get_mut(&key) else { return Vec::new() };
+        let Some(call) = self.running.get_mut(&key) else { return Vec::new() };
         call.queued.push_back((sent.id.clone(), ask));
         if call.open.is_empty() { call.next_round(key).into_iter().collect() } else { Vec::new() }
     }
 }
 
 impl Call {
-    /// What is to be asked next, as an interim answer of the call.
+    /// Asks the client all that is queued; `None` where nothing is.
     fn next_round(&mut self, key: CallKey) -> Option<Output> {
         if self.queued.is_empty() {
             return None;
         }
         let mut questions = Vec::new();
-        for (id, ask) in self.queued.drain(..) {
+        for (id, request) in self.queued.drain(..) {
             self.asked += 1;
             let name = ByteString::from(format!("q{}", self.asked));
-            self.open.push((name.clone(), id));
-            questions.push((name, ask));
+            self.open.push(OpenQuestion { key: name.clone(), id, question: request.question });
+            questions.push((name, request));
         }
-        Some(Output::Answered(key, Ok(Answer::InputRequired(InputRequired { questions, state: None }))))
+        Some(Output::InputRequired(key, questions))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Writes docs/conformance.md from the obligations, the tests that name them, and what those were seen to cover when
-//! all tests last ran.
+//! Writes docs/conformance.md from the obligations, the tests that name them, and the notes on what those tests covered in
+//! their last run.
 //!
 //!     conformance             writes the file
-//!     conformance --check     fails where the file is stale or a test is missing
-//!     conformance --missing   lists what lacks a test
+//!     conformance --check     fails where the file is out of date or a test is missing
+//!     conformance --missing   lists the cells that have no test
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,10 +30,7 @@ fn run(args: &[&str]) -> Result<(), Vec<String>> {
     let tests = matrix::all_tests(&root).map_err(one)?;
     let notes = matrix::notes();
     if notes.is_empty() {
-        return Err(one(
-            "no test has noted what it covers; run `cargo test --workspace` first, with several test threads"
-                .to_owned(),
-        ));
+        return Err(one("no test has noted what it covers; run `cargo test --workspace` first".to_owned()));
     }
     let matrix = Matrix::new(rows, &tests, &notes);
     let file = "docs/conformance.md";

@@ -11,9 +11,11 @@ use http::{HeaderMap, StatusCode, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use proto::downstream::http::Refusal;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Refusal};
+use super::endpoint::Endpoint;
+use super::response::full;
 use crate::crowd::{Charge, Full, Holding, Seat, Who};
 
 /// How much of a body is still read that nobody wants, so that its sender, who may read nothing before all is
@@ -153,33 +155,38 @@ enum Unread {
 }
 
 /// Reads a request's body. It gets memory as it arrives, whatever length it announces.
-pub(crate) async fn read(body: Body, headers: &HeaderMap, who: Who, app: &App) -> Result<Bytes, Refusal> {
-    let limit = app.served.limits.message;
+pub(crate) async fn read(
+    body: Body,
+    headers: &HeaderMap,
+    who: Who,
+    endpoint: &Endpoint,
+) -> Result<Bytes, Refusal> {
+    let limit = endpoint.served.limits.message;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(too_long(limit));
     }
     let let_go = CancellationToken::new();
-    let holding = app.crowd.arriving.holding(who, let_go.clone());
-    let busy = |why: &str| Refusal::unavailable(StatusCode::SERVICE_UNAVAILABLE, why);
+    let holding = endpoint.crowd.arriving.holding(who, let_go.clone());
+    let busy = |why: &str| Refusal::for_now(StatusCode::SERVICE_UNAVAILABLE, why);
     tokio::select! {
         biased;
         read = collect(body, limit, &holding) => read.map_err(|why| match why {
             Unread::TooLong => too_long(limit),
-            Unread::Broken => Refusal::plain(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
-            Unread::Full(full) => Refusal::full(&full),
+            Unread::Broken => Refusal::new(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
+            Unread::Full(limit) => full(&limit),
         }),
         () = let_go.cancelled() => Err(busy("others need the room that this unfinished body held; try again later")),
-        () = app.shutdown.cancelled() => Err(busy("the server is going down")),
-        () = tokio::time::sleep(app.options.body_timeout) => {
-            Err(Refusal::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))
+        () = endpoint.shutdown.cancelled() => Err(busy("the server is going down")),
+        () = tokio::time::sleep(endpoint.options.body_timeout) => {
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))
         }
     }
 }
 
 fn too_long(limit: usize) -> Refusal {
     let why = format!("the body is longer than {limit} bytes; the limit can be configured");
-    Refusal::plain(StatusCode::PAYLOAD_TOO_LARGE, &why)
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &why)
 }
 
 async fn collect(mut body: Body, limit: usize, holding: &Arc<Holding>) -> Result<Bytes, Unread> {

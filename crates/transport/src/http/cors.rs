@@ -1,4 +1,4 @@
-//! What browsers are told: pages of the origins that the door lets in may call, and read what comes back.
+//! What browsers are told: pages of the origins that the request guard lets in may call and read the answers.
 //!
 //! <https://fetch.spec.whatwg.org/#http-cors-protocol>
 
@@ -19,8 +19,8 @@ const MAX_AGE: Duration = Duration::from_secs(7200);
 /// The headers of requests that are not among those of the protocol.
 const OF_HTTP: [HeaderName; 3] = [header::CONTENT_TYPE, header::ACCEPT, header::AUTHORIZATION];
 
-/// What is allowed to whoever came through the door, which is the one that knows origins: any that gets here is
-/// mirrored. Nothing here goes by cookies, so that credentials are not allowed.
+/// The headers that allow a page to call. The request guard has refused pages of other origins already, so any origin
+/// that is left is mirrored. Cookies are not used, so credentials are not allowed.
 pub(crate) fn layer() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(AllowOrigin::mirror_request())
@@ -36,7 +36,7 @@ pub(crate) fn layer() -> CorsLayer {
         .vary([header::ORIGIN])
 }
 
-/// InputResponses preflights, and adds to any other answer what lets the page read it.
+/// Answers preflights, and adds to any other answer what lets the page read it.
 pub(crate) async fn answer(
     State(cors): State<CorsLayer>,
     mut request: Request<Body>,

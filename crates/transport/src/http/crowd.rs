@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::ConnectInfo;
 use http::Extensions;
 
-use super::Options;
+use super::options::Options;
 use crate::crowd::{Budget, Connections, Count, Seat, Share, Who};
 
 /// What the clients of one endpoint together hold. Cloning it shares it.

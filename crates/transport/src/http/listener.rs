@@ -5,17 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bytes::Bytes;
+use http::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::bodies::{Arriving, Leaving};
-use super::patient::Patient;
-use super::{Crowd, Options, Refusal};
+use super::crowd::Crowd;
+use super::options::Options;
+use super::response;
+use super::write_timeout::WriteTimeout;
 use crate::accept;
 use crate::crowd::{Full, Seat};
 
@@ -42,19 +48,26 @@ pub async fn serve(
 ) -> io::Result<()> {
     let (token, stall, connections) = (shutdown.clone(), options.stall, Arc::clone(&crowd.connections));
     let serve = move |stream, seat| {
-        connection(Patient::new(stream, stall), router.clone(), seat, crowd.clone(), token.clone())
+        connection(WriteTimeout::new(stream, stall), router.clone(), seat, crowd.clone(), token.clone())
     };
     accept::tcp(listener, shutdown, connections, serve, refuse).await;
     Ok(())
 }
 
 /// Serves a Unix socket until `shutdown` is cancelled.
+#[cfg(unix)]
 pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: CancellationToken) {
     let options = Options::default();
     let (token, crowd) = (shutdown.clone(), Crowd::new(&options));
     let connections = Arc::clone(&crowd.connections);
     let serve = move |stream, seat| {
-        connection(Patient::new(stream, options.stall), router.clone(), seat, crowd.clone(), token.clone())
+        connection(
+            WriteTimeout::new(stream, options.stall),
+            router.clone(),
+            seat,
+            crowd.clone(),
+            token.clone(),
+        )
     };
     accept::unix(listener, shutdown, connections, serve, refuse).await;
 }
@@ -91,11 +104,25 @@ where
     }
 }
 
+/// A whole response, after which the connection is closed.
+fn closing(response: &Response<Bytes>) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {}\r\n", response.status()).into_bytes();
+    for (name, value) in response.headers() {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            text.extend_from_slice(part);
+        }
+    }
+    let rest = format!("content-length: {}\r\nconnection: close\r\n\r\n", response.body().len());
+    text.extend_from_slice(rest.as_bytes());
+    text.extend_from_slice(response.body());
+    text
+}
+
 /// Says to a client that there is no room for its connection.
 async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin, full: Full) {
-    let text = Refusal::full(&full).text();
+    let text = closing(&response::full(&full).response());
     let refused = async {
-        stream.write_all(text.as_bytes()).await?;
+        stream.write_all(&text).await?;
         stream.shutdown().await?;
         // What it has said meanwhile would have the answer thrown away.
         let mut said = [0; 4096];

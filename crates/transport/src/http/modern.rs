@@ -6,48 +6,49 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderMap, Response, StatusCode};
-use proto::downstream::{Call, Ending, Opening};
-use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Rejection, Request, wire};
+use http::{Response, StatusCode};
+use proto::downstream::http::{Accept, Refusal};
+use proto::downstream::{Call, Ending};
+use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Filter, Peer, Rejection, Request};
 use tokio_util::sync::CancellationToken;
 
-use super::door::Accept;
-use super::respond::{Frame, Frames, events, one, respond};
-use super::{App, Refusal, principal};
+use super::endpoint::Endpoint;
+use super::response::{Frame, Frames, events, full_for, respond};
 use crate::BACKLOG;
 use crate::crowd::{Counted, Who};
 
-pub(crate) async fn post(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    call: &wire::Call,
+/// Answers a call.
+pub(crate) async fn call(
+    endpoint: &Arc<Endpoint>,
+    call: Call,
+    request: Request,
     accept: Accept,
+) -> Response<Body> {
+    respond(running(endpoint, call, request), accept, endpoint.options.keep_alive).await
+}
+
+/// Answers a listen.
+///
+/// # Errors
+/// Refuses it where too many are open, and where the service refuses it.
+pub(crate) async fn listen(
+    endpoint: &Arc<Endpoint>,
+    mut call: Call,
+    filter: Filter,
+    peer: Arc<Peer>,
     who: Who,
 ) -> Result<Response<Body>, Refusal> {
-    let refuse = |rejection: Rejection| Refusal::of(&call.id, &rejection);
-    let (mut opened, opening) = Call::open(call, Some(headers), &app.served, &principal()).map_err(refuse)?;
-    match opening {
-        Opening::Reply(bytes) => Ok(one(bytes, accept, app.options.keep_alive)),
-        Opening::Call(request) => {
-            Ok(respond(running(app, opened, *request), accept, app.options.keep_alive).await)
-        }
-        Opening::Listen(_, _) if !accept.stream => {
-            let why = "a listen is answered by text/event-stream, which the Accept header must admit";
-            Err(Refusal { status: StatusCode::NOT_ACCEPTABLE, ..refuse(Rejection::Invalid(why.into())) })
-        }
-        Opening::Listen(filter, peer) => {
-            let room = app.crowd.listens.enter(who).map_err(|full| Refusal::full_to(&call.id, &full))?;
-            let listening = app.served.service.listen(filter, peer).await.map_err(refuse)?;
-            let acknowledged = opened.listening(listening.honoured);
-            let frames = listen(app, opened, acknowledged, listening.changes, room);
-            Ok(events(frames, app.options.keep_alive))
-        }
-    }
+    let room = endpoint.crowd.listens.enter(who).map_err(|limit| full_for(call.id(), &limit))?;
+    let listening = endpoint.served.service.listen(filter, peer).await;
+    let listening = listening.map_err(|rejection| Refusal::of(call.id(), &rejection))?;
+    let acknowledged = call.listening(listening.honoured);
+    let frames = listening_to(endpoint, call, acknowledged, listening.changes, room);
+    Ok(events(frames, endpoint.options.keep_alive))
 }
 
 /// A call under way, with all that its stream needs. Dropping it cancels the call.
 struct Running {
-    app: Arc<App>,
+    endpoint: Arc<Endpoint>,
     call: Call,
     work: Option<BoxFuture<'static, Result<Answer, Rejection>>>,
     events: async_channel::Receiver<(u64, Event)>,
@@ -55,13 +56,13 @@ struct Running {
     answer: Option<Result<Answer, Rejection>>,
 }
 
-fn running(app: &Arc<App>, call: Call, mut request: Request) -> Frames {
+fn running(endpoint: &Arc<Endpoint>, call: Call, mut request: Request) -> Frames {
     let (sink, events) = async_channel::bounded(BACKLOG);
     request.events = EventSink::new(0, sink);
-    let service = Arc::clone(&app.served.service);
+    let service = Arc::clone(&endpoint.served.service);
     let work: BoxFuture<'static, _> = Box::pin(async move { service.call(request).await });
     let state = Running {
-        app: Arc::clone(app),
+        endpoint: Arc::clone(endpoint),
         call,
         work: Some(work),
         events,
@@ -81,7 +82,7 @@ impl Running {
                 return Some(Frame::Part(bytes));
             }
             if let Some(answer) = self.answer.take() {
-                let (status, bytes) = self.call.answered(answer, &self.app.served);
+                let (status, bytes) = self.call.answered(answer, &self.endpoint.served);
                 return Some(Frame::Last(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), bytes));
             }
             let work = self.work.as_mut()?;
@@ -103,7 +104,7 @@ impl Running {
 
 /// A listen under way.
 struct Listen {
-    app: Arc<App>,
+    endpoint: Arc<Endpoint>,
     call: Call,
     changes: BoxStream<Change>,
     ready: VecDeque<Frame>,
@@ -112,16 +113,16 @@ struct Listen {
     _room: Counted,
 }
 
-fn listen(
-    app: &Arc<App>,
+fn listening_to(
+    endpoint: &Arc<Endpoint>,
     call: Call,
     acknowledged: Bytes,
     changes: BoxStream<Change>,
     room: Counted,
 ) -> Frames {
     let state = Listen {
-        shutdown: app.shutdown.clone(),
-        app: Arc::clone(app),
+        shutdown: endpoint.shutdown.clone(),
+        endpoint: Arc::clone(endpoint),
         call,
         changes,
         ready: VecDeque::from([Frame::Part(acknowledged)]),
@@ -158,7 +159,7 @@ impl Listen {
                 None => Ending::Over,
             };
             self.ended = true;
-            let [cancelled, result] = self.call.ended(why, &self.app.served);
+            let [cancelled, result] = self.call.ended(why, &self.endpoint.served);
             self.ready.extend([Frame::Part(cancelled), Frame::Last(StatusCode::OK, result)]);
         }
     }

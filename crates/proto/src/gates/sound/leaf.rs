@@ -1,4 +1,4 @@
-//! Single values, as their rows say what they are.
+//! Values that rows do not open: strings, numbers, flags and the like.
 
 use spec::shape::Is;
 
@@ -16,14 +16,14 @@ fn is_whole(value: &Raw) -> bool {
         && (!text.contains(['.', 'e', 'E']) || text.parse::<f64>().is_ok_and(|number| number.fract() == 0.0))
 }
 
-/// A number that stands in a text.
+/// Returns the number that a string holds.
 fn number_in(value: &Raw) -> Option<Raw> {
     let text = value.string()?;
     let number = Raw::parse(text.trim().to_owned().into(), 1).ok()?;
     is_number(&number).then_some(number)
 }
 
-/// Puts a value right that no row opens; says whether it was changed.
+/// Corrects a value. Returns whether it changed the value.
 pub(super) fn leaf(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, String> {
     let text = value.starts_with('"');
     match is {
@@ -63,7 +63,7 @@ pub(super) fn leaf(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, Str
     }
 }
 
-/// A URI has a scheme before its first colon.
+/// Returns whether a URI is absolute: it has a scheme before its first colon.
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())

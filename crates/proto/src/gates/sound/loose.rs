@@ -1,23 +1,24 @@
-//! Values that are written otherwise than they should be, and notes of what was left out.
+//! Notes on what was removed, and small helpers for values in a wrong form.
 
+use crate::clipped::clipped;
 use crate::json::{Object, Raw};
 
-/// What was left out of something, each with its place.
+/// Notes on what was removed from a message. Each begins with the place.
 pub type Lost = Vec<String>;
 
-/// How much is said of one message: who reads it wants to know what is wrong, not all of it.
+/// How many notes are kept of one message: a few examples show what is wrong with a server.
 const NOTES: usize = 8;
-/// How long a note may be, in characters.
+/// How many characters a note may have: it is shown on one line.
 const NOTE: usize = 200;
 
-/// Notes what was left out.
+/// Adds a note.
 pub(super) fn note(lost: &mut Lost, what: String) {
     if lost.len() < NOTES {
-        lost.push(what.chars().take(NOTE).collect());
+        lost.push(clipped(&what, NOTE));
     }
 }
 
-/// An object, and whether it was written as the empty array that some languages have for an empty map.
+/// Returns an object, and whether it was written as an empty array: some languages write an empty map so.
 pub(super) fn opened(value: &Raw) -> Option<(Object, bool)> {
     match value.object() {
         Ok(object) => Some((object, false)),
@@ -29,11 +30,15 @@ pub(super) fn is_empty_array(value: &Raw) -> bool {
     value.starts_with('[') && value.array().is_ok_and(|elements| elements.is_empty())
 }
 
+/// How many characters of a value a note shows: a note is one line, and the place stands before the value.
+const VALUE: usize = 40;
+
+/// Returns the beginning of a value.
 pub(super) fn short(text: &str) -> String {
-    text.chars().take(40).collect()
+    clipped(text, VALUE)
 }
 
-/// Writes another value.
+/// Replaces a value. Returns that it changed.
 pub(super) fn replace(value: &mut Raw, by: impl Into<Raw>) -> Result<bool, String> {
     *value = by.into();
     Ok(true)

@@ -1,11 +1,11 @@
-//! JSON Schemas, of which older revisions say more than newer ones do.
+//! JSON Schemas. Older revisions require more of them than newer ones do.
 
 use spec::shape::Is;
 
-use super::loose::{Lost, is_empty_array, note, opened};
+use super::loose::{Lost, is_empty_array, note, opened, short};
 use crate::json::Raw;
 
-/// A JSON Schema of objects: it says so by its type.
+/// Corrects a JSON Schema that has to have the type `object`.
 pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, String> {
     if value.as_str() == "true" || is_empty_array(value) {
         *value = Raw::literal("{}");
@@ -20,7 +20,7 @@ pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, S
                 kinds.iter().any(|kind| kind.string().is_some_and(|kind| kind == "object"))
             });
             if !among {
-                let kind: String = kind.as_str().chars().take(40).collect();
+                let kind = short(kind.as_str());
                 return Err(format!("is a schema of the type {kind}, and has to be one of objects"));
             }
             object.set("type", "object");
@@ -38,8 +38,8 @@ pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, S
     Ok(within_schema(lost, value, is == Is::Form)? | changed)
 }
 
-/// What older revisions say of the members of a schema: its properties are objects, what it requires are names. What lies
-/// deeper is free.
+/// Corrects the members of a schema as older revisions require: properties are objects, and `required` is an array of
+/// strings. Deeper levels may be anything.
 pub(super) fn within_schema(lost: &mut Lost, value: &mut Raw, listed: bool) -> Result<bool, String> {
     let mut object = value.object().map_err(|_| "is no JSON Schema that is an object")?;
     let mut changed = false;
@@ -84,7 +84,7 @@ pub(super) fn within_schema(lost: &mut Lost, value: &mut Raw, listed: bool) -> R
     Ok(changed)
 }
 
-/// The properties of a schema: `true` and `false` are schemas too, which older revisions do not have.
+/// Corrects the properties of a schema. `true` and `false` are schemas too, but older revisions do not allow them.
 fn properties(lost: &mut Lost, value: &mut Raw) -> Result<bool, &'static str> {
     let (mut properties, mut changed) = opened(value).ok_or("is no object")?;
     properties.retain(|name, property| {

@@ -1,0 +1,94 @@
+//! Who asks, where the endpoint asks for that: a session belongs to whoever opened it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use dateline::{Authenticate, Challenge, Context, HttpOptions, Principal, Server, Tool};
+use serde_json::{Value, json};
+use testkit::{Client, LATEST_LEGACY, header, modern_headers, sse_url};
+
+use crate::serve;
+
+const CHALLENGE: &str =
+    "Bearer resource_metadata=\"https://example.com/.well-known/oauth-protected-resource\"";
+
+/// Takes every token for the name of who sends it.
+#[derive(Debug)]
+struct Named;
+
+impl Authenticate for Named {
+    fn authenticate<'a>(
+        &'a self,
+        head: &'a Parts,
+    ) -> Pin<Box<dyn Future<Output = Result<Principal, Challenge>> + Send + 'a>> {
+        let token = head.headers.get("authorization").and_then(|value| value.to_str().ok());
+        let name = token.and_then(|token| token.strip_prefix("Bearer "));
+        let challenge = HeaderValue::from_static(CHALLENGE);
+        let who = name.map(Principal::named);
+        let who = who.ok_or_else(|| Challenge::new(StatusCode::UNAUTHORIZED, challenge, "a token is needed"));
+        Box::pin(std::future::ready(who))
+    }
+}
+
+/// An endpoint that asks who sends a request.
+async fn guarded() -> String {
+    let who = |cx: Context| async move { cx.peer().principal.as_str().to_owned() };
+    let server = Server::new("who", "1").tool(Tool::new("who", "Says who asks.", who)).build().unwrap();
+    serve(server, HttpOptions { authenticate: Arc::new(Named), ..HttpOptions::default() }).await
+}
+
+/// Posts a message; gives the status and the first message of the answer.
+async fn post(client: &mut Client, message: &Value, headers: &[(&str, &str)]) -> (u16, Value) {
+    let exchange = client.send(message, headers).await;
+    let (head, messages) = client.whole(exchange).await;
+    (head.status, messages.into_iter().next().unwrap_or_default())
+}
+
+#[testkit::test]
+async fn who_is_not_authenticated_is_challenged_and_who_is_reaches_the_handler() {
+    let url = guarded().await;
+    let mut client = Client::connect(&url);
+    for verb in ["POST", "GET", "DELETE", "PUT"] {
+        let exchange = client.exchange(verb, &[], b"{}".to_vec());
+        let head = client.head(exchange).await;
+        assert_eq!(head.status, 401, "{verb}");
+        assert_eq!(header(&head.headers, "www-authenticate"), Some(CHALLENGE));
+    }
+    let mut sse = Client::connect(&sse_url(&url));
+    let exchange = sse.exchange("GET", &[], Vec::new());
+    assert_eq!(sse.head(exchange).await.status, 401);
+    let params = client.modern_params(json!({"name": "who"}));
+    let mirrored = modern_headers("tools/call", &params);
+    let mut headers: Vec<_> = mirrored.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    headers.push(("authorization", "Bearer ann"));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let (status, reply) = post(&mut client, &call, &headers).await;
+    assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!("named:ann")));
+}
+
+#[testkit::test]
+async fn a_session_of_another_principal_is_answered_like_one_that_does_not_exist() {
+    let url = guarded().await;
+    let mut client = Client::connect(&url);
+    let [ann, bob] = ["Bearer ann", "Bearer bob"].map(|token| ("authorization", token));
+    let params = json!({"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let exchange = client.send(&initialize, &[ann]).await;
+    let head = client.head(exchange).await;
+    let session = header(&head.headers, "mcp-session-id").unwrap().to_owned();
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "who"}});
+    for id in [session.as_str(), "0123"] {
+        let of = ("mcp-session-id", id);
+        let (status, refusal) = post(&mut client, &call, &[bob, of]).await;
+        let why = refusal["error"]["message"].as_str().unwrap().to_owned();
+        assert_eq!((status, why.as_str()), (404, "there is no such session; open a new one with initialize"));
+        for verb in ["GET", "DELETE"] {
+            let exchange = client.exchange(verb, &[bob, of], Vec::new());
+            assert_eq!(client.head(exchange).await.status, 404, "{verb}");
+        }
+    }
+    let (status, reply) = post(&mut client, &call, &[ann, ("mcp-session-id", &session)]).await;
+    assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!("named:ann")));
+}

@@ -1,0 +1,232 @@
+//! Does what the machine of a session says: runs calls and listens, and puts messages on streams.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::{AbortHandle, Abortable};
+use http::{HeaderMap, Response};
+use proto::downstream::Output;
+use proto::downstream::http::{Accept, Payload, Refusal, Reply, Room};
+use proto::{CallKey, Event, EventSink, Filter, Peer, Request};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::options::Options;
+use super::reading::Reading;
+use super::response::{accepted, one, refused};
+use super::session::OpenSession;
+use super::sessions::Sessions;
+use crate::crowd::Counted;
+use crate::{BACKLOG, PROMPT};
+
+/// A session with what it takes to do what its machine says.
+#[derive(Clone)]
+pub(crate) struct Driver {
+    session: Arc<OpenSession>,
+    sessions: Weak<Sessions>,
+    /// How long a client may read nothing before its connection is let go.
+    stall: Duration,
+}
+
+/// What the task of a call or a listen keeps: it does not keep the session open.
+#[derive(Clone)]
+struct OfTask {
+    session: Weak<OpenSession>,
+    sessions: Weak<Sessions>,
+    stall: Duration,
+}
+
+impl OfTask {
+    fn driver(&self) -> Option<Driver> {
+        let (sessions, stall) = (Weak::clone(&self.sessions), self.stall);
+        self.session.upgrade().map(|session| Driver { session, sessions, stall })
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(session: Arc<OpenSession>, sessions: &Arc<Sessions>, stall: Duration) -> Driver {
+        Driver { session, sessions: Arc::downgrade(sessions), stall }
+    }
+
+    fn of_task(&self) -> OfTask {
+        let (session, sessions) = (Arc::downgrade(&self.session), Weak::clone(&self.sessions));
+        OfTask { session, sessions, stall: self.stall }
+    }
+
+    /// Takes in what a POST carried, and answers it.
+    pub(crate) async fn post(&self, payload: Payload, accept: Accept, options: &Options) -> Response<Body> {
+        let (session, now) = (&self.session, self.session.now());
+        let posted = session.with(|state| state.machine.post(payload, accept, session.served(), now));
+        let (outputs, reply) = match posted {
+            Ok(posted) => posted,
+            Err(refusal) => return refused(refusal),
+        };
+        // From here on the stream is left when the client is gone.
+        let reading = match &reply {
+            Reply::Stream(place) => Some(Reading::new(Arc::clone(session), place.clone(), None)),
+            _ => None,
+        };
+        self.apply(outputs).await;
+        match (reply, reading) {
+            (Reply::Message(bytes), _) => one(bytes, accept, options.keep_alive),
+            (_, Some(reading)) => reading.answer(accept, options).await,
+            (_, None) => accepted(),
+        }
+    }
+
+    /// Opens a stream for what concerns no call, or goes on with a stream that broke off.
+    ///
+    /// # Errors
+    /// Refuses a stream over the limit, and an event that is not known or not kept.
+    pub(crate) fn stream(
+        &self,
+        headers: &HeaderMap,
+        options: &Options,
+        shutdown: &CancellationToken,
+        room: Counted,
+    ) -> Result<Response<Body>, Refusal> {
+        let (session, now) = (&self.session, self.session.now());
+        let opened = session.with(|state| state.machine.open_stream(headers, options.streams, now));
+        let (place, opening) = opened?;
+        let reading = Reading::new(Arc::clone(session), place, Some(room));
+        Ok(reading.events(opening, options, Some(shutdown.clone())))
+    }
+
+    /// Does what the machine says. Messages go out after the lock is given back.
+    async fn apply(&self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Reply(_) => {}
+                Output::Send(key, bytes) => self.send(key, &bytes).await,
+                Output::Push(bytes) => {
+                    self.session.with(|state| state.machine.push(&bytes));
+                    self.relieve();
+                }
+                Output::Start(key, request) => self.start(key, request),
+                Output::Listen(key, filter, peer) => self.listen(key, filter, peer).await,
+                Output::Drop(key) => self.session.stop(key),
+                Output::Abandon(request) => self.session.served().service.abandon(*request),
+                Output::Finish(key) => self.session.with(|state| state.machine.finish(key)),
+                Output::Release(key, after) => {
+                    self.session.with(|state| state.machine.release(key, after));
+                }
+            }
+        }
+    }
+
+    /// Has sessions forget where all of them together keep too much.
+    fn relieve(&self) {
+        if let Some(sessions) = self.sessions.upgrade() {
+            sessions.relieve();
+        }
+    }
+
+    /// Puts a message on a call's stream. While the reader of the stream is behind, whoever makes the messages waits; a
+    /// reader that stands still is let go.
+    async fn send(&self, key: CallKey, bytes: &Bytes) {
+        let put = || {
+            self.session.with(|state| match state.machine.send(key, bytes) {
+                Room::Taken => None,
+                Room::Full(stream) => Some(state.signal(stream)),
+            })
+        };
+        while let Some(changed) = put() {
+            let changed = changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            // There may be room since.
+            if put().is_none() {
+                break;
+            }
+            if tokio::time::timeout(self.stall, changed).await.is_err() {
+                self.session.with(|state| state.machine.give_up(key));
+            }
+        }
+        self.relieve();
+    }
+
+    /// Runs a call in a task of its own: it goes on when the client disconnects.
+    fn start(&self, key: CallKey, mut request: Box<Request>) {
+        let (sink, events) = async_channel::bounded(BACKLOG);
+        request.events = EventSink::new(key, sink);
+        let (service, of_task) = (Arc::clone(&self.session.served().service), self.of_task());
+        let task = async move {
+            let answer = with_events(service.call(*request), &events, &of_task).await;
+            let Some(driver) = of_task.driver() else { return };
+            let (session, now) = (&driver.session, driver.session.now());
+            let outputs = session.with(|state| {
+                state.worked(key);
+                state.machine.answered(key, answer, session.served(), now)
+            });
+            driver.apply(outputs).await;
+        };
+        // Locked until the handle is kept: the work may be done at once.
+        self.session.with(|state| state.works(key, spawn(task)));
+    }
+
+    /// Starts a listen, and waits a moment until it is in place: what changes once the client had its answer is told.
+    async fn listen(&self, key: CallKey, filter: Filter, peer: Arc<Peer>) {
+        let placed = self.start_listening(key, filter, peer);
+        let _ = tokio::time::timeout(PROMPT, placed).await;
+    }
+
+    fn start_listening(&self, key: CallKey, filter: Filter, peer: Arc<Peer>) -> oneshot::Receiver<()> {
+        let (service, of_task) = (Arc::clone(&self.session.served().service), self.of_task());
+        let (place, placed) = oneshot::channel();
+        let task = async move {
+            let (honoured, changes) = match service.listen(filter, peer).await {
+                Ok(listening) => (Ok(listening.honoured), Some(listening.changes)),
+                Err(rejection) => (Err(rejection), None),
+            };
+            let _ = place.send(());
+            if let Some(driver) = of_task.driver() {
+                let outputs = driver.session.with(|state| state.machine.listening(key, honoured));
+                driver.apply(outputs).await;
+            }
+            let Some(mut changes) = changes else { return };
+            while let Some(change) = changes.next().await {
+                let Some(driver) = of_task.driver() else { return };
+                let outputs = driver.session.with(|state| state.machine.changed(key, &change));
+                driver.apply(outputs).await;
+            }
+        };
+        self.session.with(|state| state.listens(key, spawn(task)));
+        placed
+    }
+}
+
+fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let (handle, registration) = AbortHandle::new_pair();
+    tokio::spawn(Abortable::new(work, registration));
+    handle
+}
+
+/// Polls a call, and passes on what happens meanwhile.
+async fn with_events<T>(
+    work: impl Future<Output = T>,
+    events: &async_channel::Receiver<(u64, Event)>,
+    of_task: &OfTask,
+) -> T {
+    let pass = |key, event| async move {
+        if let Some(driver) = of_task.driver() {
+            let outputs = driver.session.with(|state| state.machine.event(key, event));
+            driver.apply(outputs).await;
+        }
+    };
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            Ok((key, event)) = events.recv() => pass(key, event).await,
+            done = &mut work => {
+                while let Ok((key, event)) = events.try_recv() {
+                    pass(key, event).await;
+                }
+                return done;
+            }
+        }
+    }
+}

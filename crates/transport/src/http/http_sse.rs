@@ -1,0 +1,208 @@
+//! HTTP+SSE: one event stream carries all that the server says, and messages to it are posted beside it.
+//!
+//! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, State};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, Response, StatusCode, Uri};
+use proto::Principal;
+use proto::downstream::Served;
+use proto::downstream::http::{Refusal, http_sse as rules};
+use proto::wire::{Message, Unreadable};
+use spec::{Revisions, Rules};
+use tokio::sync::mpsc::{self, error::SendTimeoutError};
+use tokio_util::sync::CancellationToken;
+
+use super::bodies::read;
+use super::endpoint::Endpoint;
+use super::response::{accepted, event_stream, full, refused};
+use super::sessions::session_id;
+use crate::crowd::{Full, Share, Table, Who};
+use crate::pipe::{Incoming, Source, drive};
+use crate::queue::queue;
+use crate::{STALL, sse};
+
+/// How many posted messages wait for the machine, which waits for who reads the stream. Those who post more wait too.
+const POSTED: usize = 32;
+
+/// The way into a session.
+#[derive(Clone)]
+pub(crate) struct Posts {
+    messages: mpsc::Sender<Result<Message, Unreadable>>,
+    /// On whose behalf the session was opened.
+    principal: Principal,
+    /// How its revision behaves, once one was agreed on.
+    rules: Arc<OnceLock<&'static Rules>>,
+    /// Ends the stream.
+    let_go: CancellationToken,
+    /// A message was posted.
+    used: bool,
+}
+
+/// The other end of it.
+struct Posted {
+    messages: mpsc::Receiver<Result<Message, Unreadable>>,
+    rules: Arc<OnceLock<&'static Rules>>,
+}
+
+impl Source for Posted {
+    async fn next(&mut self) -> io::Result<Option<Incoming>> {
+        Ok(self.messages.recv().await.map(Incoming::Read))
+    }
+
+    fn settled(&mut self, rules: &'static Rules) {
+        let _ = self.rules.set(rules);
+    }
+}
+
+/// The open streams, by the id of the session that each is.
+type Sessions = Table<Arc<str>, Posts>;
+
+/// HTTP+SSE beside an endpoint.
+pub(crate) struct HttpSse {
+    endpoint: Arc<Endpoint>,
+    sessions: Mutex<Sessions>,
+}
+
+impl HttpSse {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Arc<HttpSse> {
+        Arc::new(HttpSse { endpoint, sessions: Mutex::default() })
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends one session where no more may be open: the oldest of those on which the client never said anything.
+fn make_room(sessions: &mut Sessions, share: Share, who: Who) -> Result<(), Full> {
+    let Err(full) = share.room(who, sessions.len(), sessions.len_of(who), 1) else {
+        return Ok(());
+    };
+    let unused = sessions.oldest(full.own().then_some(who)).find(|(_, posts)| !posts.used);
+    let unused = unused.map(|(id, _)| Arc::clone(id)).ok_or(full)?;
+    if let Some(posts) = sessions.remove(&unused) {
+        posts.let_go.cancel();
+    }
+    Ok(())
+}
+
+/// Takes a session out of the table when its stream ends.
+struct Open {
+    http_sse: Arc<HttpSse>,
+    id: Arc<str>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.http_sse.sessions().remove(&*self.id);
+    }
+}
+
+/// Opens a stream, and with it a session.
+pub(crate) async fn stream(
+    State(http_sse): State<Arc<HttpSse>>,
+    OriginalUri(uri): OriginalUri,
+    request: Request<Body>,
+) -> Response<Body> {
+    open(&http_sse, uri.path(), request).await.unwrap_or_else(refused)
+}
+
+async fn open(
+    http_sse: &Arc<HttpSse>,
+    path: &str,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
+    let endpoint = &http_sse.endpoint;
+    let (parts, _) = request.into_parts();
+    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
+    rules::open(&parts.method, &parts.headers)?;
+    let unavailable = |why: &str| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
+    let id: Arc<str> = session_id().ok_or_else(|| unavailable("no session id could be made"))?.into();
+    let (messages, incoming) = mpsc::channel(POSTED);
+    let (rules, let_go) = (Arc::new(OnceLock::new()), CancellationToken::new());
+    let source = Posted { messages: incoming, rules: Arc::clone(&rules) };
+    let posts = Posts { messages, principal: principal.clone(), rules, let_go: let_go.clone(), used: false };
+    let who = endpoint.crowd.who(&parts.extensions);
+    {
+        let mut sessions = http_sse.sessions();
+        make_room(&mut sessions, endpoint.crowd.sessions, who).map_err(|limit| full(&limit))?;
+        sessions.insert(Arc::clone(&id), who, posts);
+    }
+    let first = sse::event_of("endpoint", rules::message_url(path, &id).into());
+    let open = Open { http_sse: Arc::clone(http_sse), id };
+    let (out, messages) = queue();
+    // Only handshake revisions have this transport.
+    let legacy = Arc::new(Served {
+        service: Arc::clone(&endpoint.served.service),
+        revisions: endpoint.served.revisions.and(Revisions::LEGACY),
+        limits: endpoint.served.limits,
+    });
+    // The machine runs in a task of its own, since it has to go on while the client reads nothing. It ends with the
+    // stream: there is no other way to the client.
+    let driving = drive(source, out, legacy, principal, endpoint.shutdown.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = driving => {}
+            () = let_go.cancelled() => {}
+        }
+    });
+    Ok(event_stream(stream::unfold(
+        (Some(first), messages, open, endpoint.options.keep_alive),
+        |(first, mut messages, open, keep_alive)| async move {
+            if let Some(first) = first {
+                return Some((first, (None, messages, open, keep_alive)));
+            }
+            let part = match tokio::time::timeout(keep_alive, messages.recv()).await {
+                Ok(message) => sse::event_of("message", message?),
+                Err(_) => Bytes::from_static(sse::KEEP_ALIVE),
+            };
+            Some((part, (None, messages, open, keep_alive)))
+        },
+    )))
+}
+
+/// The session that a URL names, where it names one.
+fn named(uri: &Uri) -> Option<String> {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let mut ids = url::form_urlencoded::parse(query).filter(|(name, _)| name == rules::SESSION_ID);
+    let id = ids.next()?.1.into_owned();
+    ids.next().is_none().then_some(id)
+}
+
+/// Takes a message in, whose answer goes out on the session's stream.
+pub(crate) async fn message(State(http_sse): State<Arc<HttpSse>>, request: Request<Body>) -> Response<Body> {
+    post(&http_sse, request).await.unwrap_or_else(refused)
+}
+
+async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+    let endpoint = &http_sse.endpoint;
+    let (parts, body) = request.into_parts();
+    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
+    rules::head(&parts.method, &parts.headers)?;
+    let posts = named(&parts.uri).and_then(|id| {
+        let mut sessions = http_sse.sessions();
+        sessions.get_mut(&*id).filter(|posts| posts.principal == principal)?;
+        let posts = sessions.touch(&*id)?;
+        posts.used = true;
+        Some(posts.clone())
+    });
+    let posts = posts.ok_or_else(rules::no_session)?;
+    let who = endpoint.crowd.who(&parts.extensions);
+    let body = read(body, &parts.headers, who, endpoint).await?;
+    let message = rules::post(&parts.headers, body, posts.rules.get().copied(), &endpoint.served.limits)?;
+    // Who sends faster than the machine works waits; it fails where the stream has just ended.
+    match posts.messages.send_timeout(message, STALL).await {
+        Ok(()) => Ok(accepted()),
+        Err(SendTimeoutError::Closed(_)) => Err(rules::no_session()),
+        Err(SendTimeoutError::Timeout(_)) => Err(Refusal::for_now(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "messages of this session wait, since nobody reads the answers on its event stream",
+        )),
+    }
+}
