@@ -13,107 +13,28 @@ mod coverage;
 mod hearing;
 mod link;
 pub mod matrix;
+mod program;
 pub mod referee;
 
 use std::collections::VecDeque;
-use std::process::Stdio;
 use std::time::Duration;
 
-use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+
+use program::{prepared, started};
 
 pub use arrival::{Arrival, Exchange, Head, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Reply, WIRES, Wire};
 pub use coverage::{Between, Note, Observer, covers, run, saw_http};
 pub use hearing::{Heard, Hearing, heard};
-pub use link::http;
+pub use link::{header, http, modern_headers, sse_url};
+pub use program::Program;
 pub use testkit_macros::test;
 
 /// How long a test waits for something that must come: much longer than any answer takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A program under test.
-pub struct Program {
-    /// The process.
-    pub child: Child,
-    /// The URL at which it serves HTTP.
-    pub url: Option<String>,
-    /// The lines that it wrote to standard error and that no test has taken yet.
-    said: mpsc::UnboundedReceiver<String>,
-    heard: Heard,
-    /// Keeps what is known of its port.
-    _place: Option<coverage::Place>,
-}
-
-impl Program {
-    fn new(
-        child: Child,
-        url: Option<String>,
-        mut lines: tokio::io::Lines<BufReader<ChildStderr>>,
-        place: Option<coverage::Place>,
-    ) -> Program {
-        let heard = Heard::from(&child);
-        let (says, said) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                let _ = says.send(line);
-            }
-        });
-        Program { child, url, said, heard, _place: place }
-    }
-
-    /// Waits for the next line on standard error that contains a text.
-    pub async fn line(&mut self, text: &str) -> String {
-        let waiting = async {
-            while let Some(line) = self.said.recv().await {
-                if line.contains(text) {
-                    return line;
-                }
-            }
-            panic!("the program ended without saying {text:?}");
-        };
-        let line = tokio::time::timeout(PATIENCE, waiting).await;
-        line.unwrap_or_else(|_| panic!("the program does not say {text:?}"))
-    }
-
-    /// Starts a program that serves HTTP, and waits until it writes its URL to standard error.
-    pub async fn http(command: &str, args: &[&str]) -> Program {
-        Program::of(prepared(command, args)).await
-    }
-
-    /// Starts a prepared command that serves HTTP, and waits until it writes its URL to standard error.
-    pub async fn of(mut command: impl std::borrow::BorrowMut<Command>) -> Program {
-        let command: &mut Command = command.borrow_mut();
-        let mut child = started(command);
-        let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
-        let url = tokio::time::timeout(PATIENCE, async {
-            while let Some(line) = lines.next_line().await.expect("stderr can be read") {
-                if let Some(at) = line.find("http://") {
-                    return line[at..].split_whitespace().next().expect("a URL").to_owned();
-                }
-            }
-            panic!("{command:?} ended without serving");
-        });
-        let url = url.await.expect("it serves in time");
-        let place = coverage::serves(&url, coverage::between(command));
-        Program::new(child, Some(url), lines, Some(place))
-    }
-}
-
-fn prepared(command: &str, args: &[&str]) -> Command {
-    let mut prepared = Command::new(command);
-    prepared.args(args).env("HOME", "/dev/null").env_remove("DATELINE_CONFIG").env_remove("XDG_CONFIG_HOME");
-    prepared.env_remove("XDG_RUNTIME_DIR").env_remove("XDG_STATE_HOME");
-    prepared
-}
-
-fn started(command: &mut Command) -> Child {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}"))
-}
 
 enum Link {
     Stdio(Option<Box<dyn AsyncWrite + Send + Unpin>>),
@@ -557,27 +478,4 @@ impl Drop for Client {
             program.heard.unjudged |= self.unjudged;
         }
     }
-}
-
-/// Returns the URL of HTTP+SSE that belongs to a URL of Streamable HTTP.
-pub fn sse_url(url: &str) -> String {
-    format!("{}/sse", url.rsplit_once('/').expect("a URL has a path").0)
-}
-
-/// Returns the headers that a modern request needs.
-pub fn modern_headers(method: &str, params: &Value) -> Vec<(&'static str, String)> {
-    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(MODERN);
-    let mut headers = vec![("mcp-protocol-version", version.to_owned()), ("mcp-method", method.to_owned())];
-    let named = match method {
-        "tools/call" | "prompts/get" => params["name"].as_str(),
-        "resources/read" => params["uri"].as_str(),
-        _ => None,
-    };
-    headers.extend(named.map(|name| ("mcp-name", name.to_owned())));
-    headers
-}
-
-/// Returns the value of a header; `None` where it is absent or no text.
-pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
 }

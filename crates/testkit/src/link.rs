@@ -1,16 +1,17 @@
 //! HTTP with one connection for each exchange, so that a test can cut one exchange alone.
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderMap, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
-use crate::arrival::{Arrival, Exchange, Head};
+use crate::arrival::{Arrival, Exchange, Head, MODERN};
 
 /// Sends one request on a connection of its own. Dropping the response cuts the connection.
 pub async fn http(
@@ -109,4 +110,27 @@ fn message(exchange: Exchange, text: &str, out: &UnboundedSender<Arrival>) {
         Ok(value) => Arrival::Message(exchange, value, text.to_owned()),
         Err(_) => Arrival::Rubbish(exchange, text.to_owned()),
     });
+}
+
+/// Returns the URL of HTTP+SSE that belongs to a URL of Streamable HTTP.
+pub fn sse_url(url: &str) -> String {
+    format!("{}/sse", url.rsplit_once('/').expect("a URL has a path").0)
+}
+
+/// Returns the headers that a modern request needs.
+pub fn modern_headers(method: &str, params: &Value) -> Vec<(&'static str, String)> {
+    let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(MODERN);
+    let mut headers = vec![("mcp-protocol-version", version.to_owned()), ("mcp-method", method.to_owned())];
+    let named = match method {
+        "tools/call" | "prompts/get" => params["name"].as_str(),
+        "resources/read" => params["uri"].as_str(),
+        _ => None,
+    };
+    headers.extend(named.map(|name| ("mcp-name", name.to_owned())));
+    headers
+}
+
+/// Returns the value of a header; `None` where it is absent or no text.
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }

@@ -182,15 +182,10 @@ async fn msg_06_nothing_of_the_demo_is_foreign_to_the_peer_s_revision() {
     }
 }
 
-/// A server that offers everything that any revision has.
-fn rich() -> Server {
-    let icons = json!([{"src": "https://x.example/i.png", "mimeType": "image/png", "sizes": ["any"], "theme": "dark"}]);
-    let meta = json!({"x.example/level": 1});
-    let notes = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"});
-    let hints = json!({"title": "T", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
-    let (of_content, of_meta) = (notes.clone(), meta.clone());
-    let all = move |cx: Context| {
-        let (notes, meta) = (of_content.clone(), of_meta.clone());
+/// A tool whose result has content of every kind, with these annotations and this `_meta`.
+fn all(notes: Value, meta: Value) -> Tool {
+    Tool::new("all", "Gives everything.", move |cx: Context| {
+        let (notes, meta) = (notes.clone(), meta.clone());
         async move {
             cx.progress(1.0, Some(2.0), Some("half")).await;
             cx.log(Level::Warning, Some("l"), json!({"n": 1})).await;
@@ -208,12 +203,17 @@ fn rich() -> Server {
             ])
             .meta(&meta)
         }
-    };
-    let any = json!({"type": "object"});
+    })
+}
+
+/// A server that offers everything that any revision has.
+fn rich() -> Server {
+    let icons = json!([{"src": "https://x.example/i.png", "mimeType": "image/png", "sizes": ["any"], "theme": "dark"}]);
+    let meta = json!({"x.example/level": 1});
+    let notes = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"});
+    let hints = json!({"title": "T", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
     let sum = || async { ToolResult::structured(&json!({"sum": 3})) };
     let array = || async { ToolResult::structured(&json!([1, 2])) };
-    let tool = |name: &'static str| -> (Value, &'static str) { (json!(format!("The {name}")), name) };
-    let (title, _) = tool("tool");
     let prompt = || async {
         let audio = Content::audio([1, 2, 3], "audio/wav");
         Messages::new().user(audio).assistant(Content::link("r:1", "R")).user("said")
@@ -228,9 +228,9 @@ fn rich() -> Server {
         .identity("icons", icons.clone())
         .instructions("Ask for anything.")
         .tool(
-            Tool::new("all", "Gives everything.", all)
-                .input_schema(&any)
-                .with("title", &title)
+            all(notes.clone(), meta.clone())
+                .input_schema(json!({"type": "object"}))
+                .with("title", "The tool")
                 .with("annotations", &hints)
                 .with("execution", json!({"taskSupport": "forbidden"}))
                 .with("icons", &icons)
