@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use clap::{Parser, ValueEnum};
-use dateline::{Args, CancellationToken, Cx, Http, HttpOptions, Limits, Revisions, Server, Tool};
+use dateline::{Args, CancellationToken, Context, Http, HttpOptions, Limits, Revisions, Server, Tool};
 
 #[derive(Parser)]
 struct Options {
@@ -35,12 +35,12 @@ async fn echo(Args(Text { text }): Args<Text>) -> String {
     text
 }
 
-async fn steps(Args(Text { text }): Args<Text>, cx: Cx) -> String {
+async fn steps(Args(Text { text }): Args<Text>, cx: Context) -> String {
     cx.progress(1.0, Some(2.0), None).await;
     text
 }
 
-async fn change(Args(Text { text }): Args<Text>, cx: Cx) -> String {
+async fn change(Args(Text { text }): Args<Text>, cx: Context) -> String {
     cx.notifier().tools_changed();
     text
 }
@@ -49,7 +49,6 @@ fn server(tools: usize) -> Result<Server, Box<dyn Error>> {
     let mut server = Server::new("echo", "1.0.0")
         // One page holds the list, as with the other contenders.
         .page_size(tools.max(3))
-        .grows()
         .tool(Tool::new("echo", "Gives the text back", echo))
         .tool(Tool::new("steps", "Reports progress and gives the text back", steps))
         .tool(Tool::new("change", "Tells that the list of tools changed", change));
