@@ -17,7 +17,6 @@ mod program;
 pub mod referee;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -30,11 +29,8 @@ pub use arrival::{Arrival, Exchange, Head, LATEST_LEGACY, LEGACY, LEGACY_WIRES, 
 pub use coverage::{Between, Note, Observer, covers, run, saw_http};
 pub use hearing::{Heard, Hearing, heard};
 pub use link::{header, http, modern_headers, sse_url};
-pub use program::Program;
+pub use program::{PATIENCE, Program};
 pub use testkit_macros::test;
-
-/// How long a test waits for something that must come: much longer than any answer takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 enum Link {
     Stdio(Option<Box<dyn AsyncWrite + Send + Unpin>>),

@@ -1,14 +1,17 @@
 //! Programs under test.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc;
 
-use crate::PATIENCE;
 use crate::coverage;
 use crate::hearing::Heard;
+
+/// How long a test waits for something that must come: much longer than any answer takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A program under test.
 pub struct Program {
