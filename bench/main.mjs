@@ -176,7 +176,7 @@ const machine = () => ({
   processor: cpus()[0]?.model ?? 'unknown',
   cores: cpus().length,
   memory: totalmem(),
-  kernel: release(),
+  kernel: release().split('-')[0],
   // What else wants the processors.
   load: loadavg()[0],
   rustc: version('rustc', '--version'),
