@@ -99,6 +99,7 @@ fn spec_has_no_dependencies_and_proto_no_io_clock_randomness_or_runtime() {
         "bytes",
         "bytestring",
         "dateline-spec",
+        "form_urlencoded",
         "futures-util",
         "http",
         "serde",

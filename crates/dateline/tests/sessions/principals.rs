@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use dateline::{Authenticate, Challenge, Context, HttpOptions, Principal, Server, Tool};
 use serde_json::{Value, json};
-use testkit::{Client, LATEST_LEGACY, header, modern_headers, sse_url};
+use testkit::{Arrival, Client, LATEST_LEGACY, header, modern_headers, sse_url};
 
 use crate::serve;
 
@@ -91,4 +91,32 @@ async fn a_session_of_another_principal_is_answered_like_one_that_does_not_exist
     }
     let (status, reply) = post(&mut client, &call, &[ann, ("mcp-session-id", &session)]).await;
     assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!("named:ann")));
+}
+
+#[testkit::test]
+async fn a_stream_of_another_principal_takes_no_messages_and_is_answered_like_one_that_does_not_exist() {
+    let url = guarded().await;
+    let [ann, bob] = ["Bearer ann", "Bearer bob"].map(|token| ("authorization", token));
+    let mut stream = Client::connect(&sse_url(&url));
+    let exchange = stream.exchange("GET", &[ann], Vec::new());
+    assert_eq!(stream.head(exchange).await.status, 200);
+    let first = stream.wait("the endpoint", |a| matches!(a, Arrival::Rubbish(..))).await;
+    let Arrival::Rubbish(_, path) = first else { unreachable!() };
+    let (folder, session) = path.split_once('=').unwrap();
+    let other = "0".repeat(session.len());
+    let server = url.trim_end_matches("/mcp");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let mut refusals = Vec::new();
+    for (id, who) in [(session, bob), (&other, bob), (&other, ann)] {
+        let mut client = Client::connect(&format!("{server}{folder}={id}"));
+        let (status, refusal) = post(&mut client, &ping, &[who]).await;
+        assert_eq!(status, 404, "{refusal}");
+        refusals.push(refusal);
+    }
+    assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:?}");
+    let mut client = Client::connect(&format!("{server}{path}"));
+    let exchange = client.send(&ping, &[ann]).await;
+    assert_eq!(client.head(exchange).await.status, 202);
+    let answered = stream.wait("the answer", |a| matches!(a, Arrival::Message(..))).await;
+    assert!(format!("{answered:?}").contains("result"), "{answered:?}");
 }

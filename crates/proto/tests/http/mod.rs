@@ -5,7 +5,7 @@ mod streams;
 use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, StatusCode};
 use proto::Principal;
 use proto::downstream::http::{
-    Accept, CallResponse, Head, Posted, Refusal, delete, get, head, http_sse, post,
+    Accept, CallResponse, Head, HttpSession, Posted, Refusal, Replay, delete, get, head, http_sse, post,
 };
 use proto::downstream::{Frame, Served};
 use proto::wire::Limits;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::{Stub, bytes, parsed};
 
-fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+pub(crate) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     let plain = [("content-type", "application/json")];
     let all = plain.iter().chain(pairs);
     all.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
@@ -163,5 +163,34 @@ fn the_first_messages_of_a_modern_request_and_what_its_client_takes_decide_the_f
             CallResponse::Open => "open".to_owned(),
         };
         assert_eq!(form, expected, "{shown}");
+    }
+}
+
+#[test]
+fn without_random_bytes_no_session_is_opened() {
+    let served = Served { service: Arc::new(Stub), revisions: Revisions::ALL, limits: Limits::default() };
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    let initialize = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": params});
+    let sent = headers(&[]);
+    let accept = Accept::read(&sent).unwrap();
+    let posted = post(&sent, bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
+    let Posted::Open { id, session, .. } = posted else { panic!("{posted:?}") };
+    let refusal = HttpSession::open(*session, &id, None, Replay::default()).unwrap_err().response();
+    assert_eq!((refusal.status().as_u16(), &parsed(refusal.body())["id"]), (503, &json!("a")));
+    assert_eq!(status(http_sse::new_session_id(None).unwrap_err()), 503);
+    assert_eq!(http_sse::new_session_id(Some([7; 16])).unwrap(), "07".repeat(16));
+}
+
+#[test]
+fn a_url_names_one_session_or_none() {
+    for (query, expected) in [
+        (None, None),
+        (Some(""), None),
+        (Some("session_id=7"), Some("7")),
+        (Some("a=b&session%5Fid=%37+8&c"), Some("7 8")),
+        (Some("session_id=7&session_id=7"), None),
+        (Some("session=7&Session_Id=7"), None),
+    ] {
+        assert_eq!(http_sse::session_id(query).as_deref(), expected, "{query:?}");
     }
 }

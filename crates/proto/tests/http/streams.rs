@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use proto::downstream::http::{
-    Accept, Form, HttpSession, Next, Payload, Place, Posted, Refusal, Replay, Reply, Room, Use, post,
+    Accept, Form, HttpSession, Next, Payload, Place, Posted, Random, Refusal, Replay, Reply, Room, Use, post,
 };
 use proto::downstream::{Output, Served};
 use proto::wire::Limits;
@@ -35,8 +35,11 @@ fn opened(moves: bool, revision: &str, replay: Replay) -> Opened {
     let sent = headers(&[]);
     let accept = Accept::read(&sent).unwrap();
     let posted = post(&sent, bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
-    let Posted::Open { session, .. } = posted else { panic!("{posted:?}") };
-    Opened { session: HttpSession::new(*session, 0xabc, replay), moves, served, now: Duration::ZERO }
+    let Posted::Open { id, session, .. } = posted else { panic!("{posted:?}") };
+    let random = Random { id: [0xf0; 16], events: 0xabc_u32.to_ne_bytes() };
+    let (name, session) = HttpSession::open(*session, &id, Some(random), replay).unwrap();
+    assert_eq!(name, "f0".repeat(16));
+    Opened { session, moves, served, now: Duration::ZERO }
 }
 
 impl Opened {

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{OriginalUri, State};
 use bytes::Bytes;
 use futures_util::stream;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
 use proto::Principal;
 use proto::downstream::Served;
 use proto::downstream::http::{Refusal, http_sse as rules};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::bodies::read;
 use super::endpoint::Endpoint;
 use super::response::{accepted, event_stream, full, refused};
-use super::sessions::session_id;
+use super::sessions::random;
 use crate::crowd::{Full, Share, Table, Who};
 use crate::pipe::{Incoming, Source, drive};
 use crate::queue::queue;
@@ -122,8 +122,7 @@ async fn open(
     let (parts, _) = request.into_parts();
     let principal = endpoint.options.authenticate.authenticate(&parts).await?;
     rules::open(&parts.method, &parts.headers)?;
-    let unavailable = |why: &str| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why);
-    let id: Arc<str> = session_id().ok_or_else(|| unavailable("no session id could be made"))?.into();
+    let id: Arc<str> = rules::new_session_id(random())?.into();
     let (messages, incoming) = mpsc::channel(POSTED);
     let (rules, let_go) = (Arc::new(OnceLock::new()), CancellationToken::new());
     let source = Posted { messages: incoming, rules: Arc::clone(&rules) };
@@ -167,14 +166,6 @@ async fn open(
     )))
 }
 
-/// The session that a URL names, where it names one.
-fn named(uri: &Uri) -> Option<String> {
-    let query = uri.query().unwrap_or_default().as_bytes();
-    let mut ids = url::form_urlencoded::parse(query).filter(|(name, _)| name == rules::SESSION_ID);
-    let id = ids.next()?.1.into_owned();
-    ids.next().is_none().then_some(id)
-}
-
 /// Takes a message in, whose answer goes out on the session's stream.
 pub(crate) async fn message(State(http_sse): State<Arc<HttpSse>>, request: Request<Body>) -> Response<Body> {
     post(&http_sse, request).await.unwrap_or_else(refused)
@@ -185,7 +176,7 @@ async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Respons
     let (parts, body) = request.into_parts();
     let principal = endpoint.options.authenticate.authenticate(&parts).await?;
     rules::head(&parts.method, &parts.headers)?;
-    let posts = named(&parts.uri).and_then(|id| {
+    let posts = rules::session_id(parts.uri.query()).and_then(|id| {
         let mut sessions = http_sse.sessions();
         sessions.get_mut(&*id).filter(|posts| posts.principal == principal)?;
         let posts = sessions.touch(&*id)?;

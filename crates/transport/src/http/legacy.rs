@@ -7,17 +7,17 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use proto::Principal;
 use proto::downstream::Session;
-use proto::downstream::http::{self as rules, Refusal};
+use proto::downstream::http::{self as rules, HttpSession, Random, Refusal};
 use proto::wire::Id;
-use proto::{Principal, Rejection};
 use spec::header as name;
 
 use super::drive::Driver;
 use super::endpoint::Endpoint;
 use super::response::{full, json};
 use super::session::OpenSession;
-use super::sessions::session_id;
+use super::sessions::random;
 use crate::crowd::Who;
 
 /// Puts a new session into the table; `reply` gets its id.
@@ -31,24 +31,14 @@ pub(crate) fn open(
     request: &Id,
     mut reply: Response<Body>,
 ) -> Result<Response<Body>, Refusal> {
-    let unmade = || {
-        let why = Rejection::Internal("no session id could be made".into());
-        Refusal::of(request, &why).status(StatusCode::SERVICE_UNAVAILABLE)
-    };
-    let id = session_id().ok_or_else(unmade)?;
-    let value = HeaderValue::from_str(&id).map_err(|_| unmade())?;
-    let mut name_of_events = [0; 4];
-    getrandom::fill(&mut name_of_events).map_err(|_| unmade())?;
     let (options, sessions) = (&endpoint.options, &endpoint.sessions);
-    let session = OpenSession::new(
-        session,
-        u32::from_ne_bytes(name_of_events),
-        options.replay,
-        Arc::clone(sessions.kept()),
-        Arc::clone(&endpoint.served),
-    );
+    let random = random().zip(random()).map(|(id, events)| Random { id, events });
+    let (id, session) = HttpSession::open(session, request, random, options.replay)?;
+    let session = OpenSession::new(session, Arc::clone(sessions.kept()), Arc::clone(&endpoint.served));
     sessions.insert(&id, who, session, endpoint.crowd.sessions, options.session_idle);
-    reply.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), value);
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        reply.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), id);
+    }
     Ok(reply)
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
-use proto::downstream::http::{HttpSession, Replay, StreamId, Use};
-use proto::downstream::{Output, Served, Session};
+use proto::downstream::http::{HttpSession, StreamId, Use};
+use proto::downstream::{Output, Served};
 use proto::{CallKey, Principal};
 use spec::Rules;
 use tokio::sync::Notify;
@@ -109,21 +109,15 @@ impl State {
 }
 
 impl OpenSession {
-    /// `name` tells the ids of its events from those of other sessions.
-    pub(crate) fn new(
-        session: Session,
-        name: u32,
-        replay: Replay,
-        kept: Arc<Kept>,
-        served: Arc<Served>,
-    ) -> OpenSession {
+    /// A session that was just opened.
+    pub(crate) fn new(session: HttpSession, kept: Arc<Kept>, served: Arc<Served>) -> OpenSession {
         OpenSession {
             served,
             rules: session.rules(),
             principal: session.principal().clone(),
             opened: Instant::now(),
             state: Mutex::new(State {
-                machine: HttpSession::new(session, name, replay),
+                machine: session,
                 work: HashMap::new(),
                 listens: HashMap::new(),
                 signals: HashMap::new(),

@@ -1,6 +1,5 @@
 //! The open sessions over Streamable HTTP.
 
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -158,12 +157,9 @@ impl Sessions {
     }
 }
 
-/// 128 random bits as visible ASCII; `None` where the system gives no randomness.
-pub(crate) fn session_id() -> Option<String> {
-    let mut bytes = [0u8; 16];
+/// Draws random bytes; `None` where the system gives none.
+pub(crate) fn random<const LENGTH: usize>() -> Option<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).ok()?;
-    Some(bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
-        let _ = write!(id, "{byte:02x}");
-        id
-    }))
+    Some(bytes)
 }

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method as Verb, StatusCode};
 use spec::{Revision, Rules, header as name};
 
 use crate::downstream::http::accept::content_type;
+use crate::downstream::http::random;
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::http::request::event_stream;
 use crate::rpc::wire::{self, Limits, Message, Unreadable};
@@ -26,6 +27,23 @@ pub fn message_path(stream: &str) -> String {
 /// The URL to which messages of a session are posted, as the first event of its stream at this path names it.
 pub fn message_url(stream: &str, session: &str) -> String {
     format!("{}?{SESSION_ID}={session}", message_path(stream))
+}
+
+/// Reads the session id that a query names: that of a URL to which messages are posted. A query that names several names
+/// none.
+pub fn session_id(query: Option<&str>) -> Option<String> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut ids = pairs.filter(|(name, _)| name == SESSION_ID);
+    let id = ids.next()?.1.into_owned();
+    ids.next().is_none().then_some(id)
+}
+
+/// Makes the id of a session of random bytes.
+///
+/// # Errors
+/// Refuses the request where the system gives no random bytes.
+pub fn new_session_id(random: Option<[u8; 16]>) -> Result<String, Refusal> {
+    random.map(random::session_id).ok_or_else(|| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, random::NO_ID))
 }
 
 /// Checks a request that opens a stream.

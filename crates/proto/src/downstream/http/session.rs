@@ -13,6 +13,7 @@ use spec::{Rules, header as name};
 use crate::downstream::http::accept::Accept;
 use crate::downstream::http::event_id::{EventId, StreamId};
 use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
+use crate::downstream::http::random;
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::http::request::Payload;
 use crate::downstream::http::streams::{Replay, Streams};
@@ -21,8 +22,8 @@ use crate::downstream::session::Session;
 use crate::model::event::Event;
 use crate::model::listen::{Change, Filter};
 use crate::model::rejection::Rejection;
-use crate::model::request::Answer;
-use crate::rpc::wire::CallKey;
+use crate::model::request::{Answer, Principal};
+use crate::rpc::wire::{CallKey, Id};
 use crate::saved::Format;
 
 /// A session over Streamable HTTP.
@@ -40,6 +41,15 @@ pub struct HttpSession {
     used: Duration,
     /// More came from its client than the request that opened it.
     begun: bool,
+}
+
+/// The random bytes of a session over HTTP.
+#[derive(Clone, Copy, Debug)]
+pub struct Random {
+    /// What its id is made of.
+    pub id: [u8; random::ID],
+    /// What the ids of its events have in common.
+    pub events: [u8; 4],
 }
 
 /// How a POST to a session is answered.
@@ -67,11 +77,29 @@ pub enum Use {
 }
 
 impl HttpSession {
-    /// Opens the streams of a session. `name` is in all ids of its events: draw it at random, so that an id of another
-    /// session is not taken for one of this session.
-    pub fn new(session: Session, name: u32, replay: Replay) -> HttpSession {
-        let streams = Streams::new(name, replay);
-        HttpSession { format: Format, session, streams, used: Duration::ZERO, begun: false }
+    /// Opens a session over HTTP, with its id, of random bytes. They are also in the ids of its events, so that an id of
+    /// another session is not taken for one of this session. `request` is the id of the `initialize` request.
+    ///
+    /// # Errors
+    /// Refuses the request where the system gives no random bytes.
+    pub fn open(
+        session: Session,
+        request: &Id,
+        random: Option<Random>,
+        replay: Replay,
+    ) -> Result<(String, HttpSession), Refusal> {
+        let random = random.ok_or_else(|| {
+            let why = Rejection::Internal(random::NO_ID.into());
+            Refusal::of(request, &why).status(StatusCode::SERVICE_UNAVAILABLE)
+        })?;
+        let streams = Streams::new(u32::from_ne_bytes(random.events), replay);
+        let opened = HttpSession { format: Format, session, streams, used: Duration::ZERO, begun: false };
+        Ok((random::session_id(random.id), opened))
+    }
+
+    /// On whose behalf the session was opened.
+    pub fn principal(&self) -> &Principal {
+        self.session.principal()
     }
 
     /// How the session's revision behaves.
