@@ -4,6 +4,7 @@
 
 mod http;
 mod lacking;
+mod pair;
 mod referee;
 mod sessions;
 mod sound;
