@@ -128,12 +128,10 @@ async fn handle(
             }
             None => Err(rules::no_session()),
         },
-        Posted::Open { id, session, reply } => {
-            legacy::open(endpoint, *session, who, &id, one(reply, accept, endpoint.options.keep_alive))
-        }
+        Posted::Open { id, session, reply } => legacy::open(endpoint, *session, who, &id, one(reply, accept)),
         Posted::Call(call, request) => Ok(modern::call(endpoint, *call, *request, accept).await),
         Posted::Listen(call, filter, peer) => modern::listen(endpoint, *call, filter, peer, who).await,
-        Posted::Reply(bytes) => Ok(one(bytes, accept, endpoint.options.keep_alive)),
+        Posted::Reply(bytes) => Ok(one(bytes, accept)),
         Posted::Accepted => Ok(accepted()),
     }
 }
