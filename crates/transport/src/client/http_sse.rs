@@ -19,7 +19,7 @@ use super::connection::Connection;
 use super::http::{ACCEPT, HttpClient, HttpRequest, cause, is_events, may_be_unknown};
 use super::negotiation::{FIRST_CALL_ID, not_modern};
 use super::outbox::{self, outbox};
-use super::pipe::{self, MessageSource, OpenError, Opening, Pipe, negotiate};
+use super::pipe::{self, MessageSource, Messages, OpenError, Opening, Pipe, negotiate};
 use super::settings::Settings;
 use crate::error::shown;
 use crate::line::Line;
@@ -48,6 +48,7 @@ async fn open(http: Arc<HttpClient>, settings: Settings) -> Result<Opened, Trans
     let endpoint = events.endpoint(&url).await?;
     let (messages, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(http, endpoint, queue, gone.clone(), failure));
+    let messages = Messages::Posted(messages);
     // Only legacy revisions have this transport.
     let negotiated = match negotiate(&mut events, &messages, &settings, Opening::Initialize).await {
         Ok(negotiated) => negotiated,
