@@ -9,7 +9,7 @@ use spec::{Method, Notice, Revision, Rules, meta};
 use crate::downstream::output::Served;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit::{self, Admitted};
-use crate::gates::project::{self, Stamp};
+use crate::gates::project::{self, ResultMeta};
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::listen::{Change, Filter};
@@ -76,11 +76,11 @@ impl Call {
         served: &Served,
         principal: &Principal,
     ) -> Result<(Call, Opening), Rejection> {
-        let Admitted { request, token } =
+        let Admitted { request, token, description } =
             admit::modern(call, headers, &*served.service, served.revisions, principal)?;
         let peer = Arc::clone(&request.peer);
         // A server that does not say that it logs does not.
-        let logs = served.service.describe().capabilities.satisfies(Notice::Message.row().needs);
+        let logs = description.capabilities.satisfies(Notice::Message.row().needs);
         let mut opened = Call {
             id: call.id.clone(),
             weight: call.weight(),
@@ -92,7 +92,6 @@ impl Call {
         };
         let opening = match request.method {
             Method::Discover => {
-                let description = served.service.describe();
                 let result = opened.complete(discover(&description, served), &description);
                 Opening::Reply(wire::result(&opened.id, &result))
             }
@@ -139,7 +138,7 @@ impl Call {
                 admit::interim(&interim, self.method, &self.peer)?;
                 let asked = !interim.questions.is_empty();
                 let questions = asked.then(|| project::questions(&interim.questions, self.rules()));
-                Ok(project::interim(questions, interim.state, self.stamp(&description)))
+                Ok(project::interim(questions, interim.state, self.result_meta(&description)))
             }
         });
         match result {
@@ -152,11 +151,11 @@ impl Call {
     }
 
     fn complete(&self, result: Object, description: &Description) -> Object {
-        project::result(result, self.method.row(), self.rules(), self.stamp(description))
+        project::result(result, self.method.row(), self.rules(), self.result_meta(description))
     }
 
-    fn stamp<'a>(&self, description: &'a Description) -> Stamp<'a> {
-        Stamp { identity: &description.identity, depends_on_answers: self.retried, subscription: None }
+    fn result_meta<'a>(&self, description: &'a Description) -> ResultMeta<'a> {
+        ResultMeta { identity: &description.identity, depends_on_answers: self.retried, subscription: None }
     }
 
     /// The acknowledgement of a listen, its first message.
@@ -183,8 +182,8 @@ impl Call {
             .with("reason", why.words())
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, id.clone())));
         let description = served.service.describe();
-        let stamp = Stamp { subscription: Some(&id), ..self.stamp(&description) };
-        let result = project::result(Object::new(), self.method.row(), self.rules(), stamp);
+        let added = ResultMeta { subscription: Some(&id), ..self.result_meta(&description) };
+        let result = project::result(Object::new(), self.method.row(), self.rules(), added);
         [stream::notification(Notice::Cancelled, params, self.rules()), wire::result(&self.id, &result)]
     }
 }
