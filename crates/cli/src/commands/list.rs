@@ -37,11 +37,12 @@ pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
 async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
     let description = client.describe();
     let mut found = Map::new();
-    found.insert("server".into(), value(&Raw::from(description.identity.clone())));
+    found.insert("server".into(), value(&description.identity));
     found.insert("revision".into(), client.revision().as_str().into());
     let mut text = String::new();
     let name = |o: &Object, key: &str| o.string(key).map(|s| words::line(&s)).unwrap_or_default();
-    let named = [name(&description.identity, "name"), name(&description.identity, "version")].join(" ");
+    let identity = description.identity.object().unwrap_or_default();
+    let named = [name(&identity, "name"), name(&identity, "version")].join(" ");
     let named = if named.trim().is_empty() { "a server without a name" } else { named.trim() };
     text += &format!("{named}, revision {}\n", client.revision());
     let lists = [
