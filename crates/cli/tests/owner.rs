@@ -128,6 +128,28 @@ async fn what_changes_the_configuration_keeps_its_mode_and_its_link() {
     assert_eq!(std::fs::read_dir(user.path("dotfiles")).unwrap().count(), 1, "nothing is left beside");
 }
 
+#[testkit::test]
+async fn servers_that_are_added_and_removed_at_the_same_time_are_all_added_and_removed() {
+    let user = User::new();
+    let names: Vec<String> = (0..12).map(|n| format!("server{n}")).collect();
+    // The file and its folder are made by whichever comes first.
+    let adding: Vec<_> = names.iter().map(|name| ["add", name, "https://example.com/mcp"]).collect();
+    futures_util::future::join_all(adding.iter().map(|args| user.works(args))).await;
+    let configured = || -> Vec<String> {
+        let text = std::fs::read_to_string(user.config()).unwrap();
+        let config: Value = serde_json::from_str(&text).unwrap();
+        let mut names: Vec<String> = config["mcpServers"].as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let mut all = names.clone();
+    all.sort();
+    assert_eq!(configured(), all);
+    let removing: Vec<_> = names.iter().map(|name| ["remove", name.as_str()]).collect();
+    futures_util::future::join_all(removing.iter().map(|args| user.works(args))).await;
+    assert_eq!(configured(), [""; 0]);
+}
+
 // Entries as they are.
 
 #[testkit::test]

@@ -6,6 +6,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
 use super::entry::Entry;
+use super::lock::FileLock;
 use super::read::{NESTED, SERVERS};
 
 /// Where servers are added that have no place yet.
@@ -97,7 +98,10 @@ fn places(root: &CstObject) -> Vec<CstObject> {
     places
 }
 
+/// Reads the file, changes it, and writes it, while no other dateline does the same.
 fn change(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), String>) -> Result<(), String> {
+    let _lock =
+        FileLock::wait_for(path).map_err(|error| format!("cannot change {}: {error}", path.display()))?;
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -3,6 +3,7 @@
 mod edit;
 mod entry;
 mod found;
+mod lock;
 mod read;
 mod reader;
 mod section;
