@@ -265,6 +265,34 @@ async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
     assert!(text.contains("\"Authorization\": \"Bearer ${UNSET}\""), "{text}");
 }
 
+#[testkit::test]
+async fn a_file_of_variables_that_others_can_read_is_warned_of_and_used() {
+    let user = User::new();
+    let variables = user.write("notes/.env", "API_TOKEN=hush-hush\n");
+    let seen = user.path("seen");
+    let script = format!("echo $API_TOKEN > {seen}; exec {DATELINE} demo --stdio");
+    let server = json!({"command": "sh", "args": ["-c", script], "envFile": "~/notes/.env"});
+    user.write(".config/dateline/config.json", &json!({"mcpServers": {"notes": server}}).to_string());
+    for (mode, open) in [(0o644, true), (0o620, true), (0o600, false)] {
+        std::fs::set_permissions(&variables, std::fs::Permissions::from_mode(mode)).unwrap();
+        let warning = format!("others than its owner can read or write {variables}; chmod 600 {variables}");
+        let checked = user.works(&["check-config"]).await;
+        assert_eq!(checked.contains(&warning), open, "{mode:o}: {checked}");
+        let mut client =
+            Client::pipe("env", &[&format!("HOME={}", user.0.path().display()), DATELINE, "stdio"]);
+        assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi", "{mode:o}");
+        if open {
+            let said = client.program.as_mut().unwrap().line("warning").await;
+            assert!(said.contains(&warning) && !said.contains("hush"), "{mode:o}: {said}");
+        }
+        assert_eq!(
+            std::fs::read_to_string(&seen).unwrap(),
+            "hush-hush\n",
+            "{mode:o}: it is used all the same"
+        );
+    }
+}
+
 // From the demo to the first server.
 
 #[testkit::test]

@@ -1,7 +1,7 @@
 //! A server's entry: what stands in it, in the words of any client, and what it comes to.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gateway::{Pattern, ServerOptions, Target};
 use jsonc_parser::ast::{ObjectProp, Value};
@@ -9,6 +9,7 @@ use transport::client::{Program, Remote};
 
 use super::reader::{Reader, Wrong};
 use super::values::{self, Env};
+use crate::readers;
 
 /// Keys that mean something here.
 pub(super) const KNOWN: &[&str] = &[
@@ -248,7 +249,12 @@ impl Entry {
         if let Some(file) = &self.env_file {
             let (said, lines) =
                 values::env_file(file).map_err(|why| format!("has an \"envFile\" that {why}"))?;
-            odd.extend(lines.into_iter().map(|line| format!("line {line} of {file:?} is no NAME=value")));
+            odd.extend(
+                lines
+                    .into_iter()
+                    .map(|line| format!("line {line} of {file:?} is no NAME=value; it is ignored")),
+            );
+            odd.extend(readers::of(Path::new(file)).map(|warning| format!("\"envFile\": {warning}")));
             variables.extend(said);
         }
         variables.extend(self.env);

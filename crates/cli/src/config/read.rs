@@ -205,7 +205,7 @@ impl Reader<'_> {
             }
             Ok(Some((server, odd))) => {
                 for what in odd {
-                    self.warn(at, format!("{what}; it is ignored"));
+                    self.warn(at, what);
                 }
                 server
             }
