@@ -239,6 +239,60 @@ async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() 
 }
 
 #[testkit::test]
+async fn servers_of_a_project_are_listed_with_it_and_imported_when_asked() {
+    let user = User::new();
+    let (shop, blog) = (user.path("shop"), user.path("blog"));
+    std::fs::create_dir_all(&shop).unwrap();
+    let server = json!({"type": "stdio", "command": "sh", "args": ["-c", format!("pwd > seen; exec {DATELINE} demo --stdio")]});
+    let projects = json!({
+        &shop: {"allowedTools": [], "mcpServers": {"db": server, "api": {"type": "http", "url": "https://example.com/mcp"}}},
+        &blog: {"mcpServers": {"db": {"command": "other"}}, "history": []},
+        "/nowhere": {"mcpServers": {}},
+    });
+    let all = json!({"mcpServers": {"everywhere": {"command": "x"}}, "projects": projects});
+    user.write(".claude.json", &all.to_string());
+    let shown = user.works(&["import"]).await;
+    let left_out = format!(
+        "- db of Claude Code (project {shop}): left out, since it is for that project only; `--project"
+    );
+    for told in ["+ everywhere  x", &left_out, &format!("- db of Claude Code (project {blog}): left out")] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    assert!(shown.contains("1 server would be added"), "{shown}");
+    let listed: Value = serde_json::from_str(&user.works(&["import", "--json"]).await).unwrap();
+    let listed = listed["servers"].as_array().unwrap();
+    let of_shop = listed.iter().filter(|server| server["project"] == shop.as_str()).count();
+    assert_eq!((listed.len(), of_shop), (4, 2), "{listed:?}");
+    let said = user.fails(2, &["import", "--project", "/nowhere"]).await;
+    assert!(
+        said.contains(&format!("no servers for the project /nowhere; it has some for {blog}, {shop}")),
+        "{said}"
+    );
+    let shown = user.works(&["import", "--apply", "--project", &format!("{shop}/.")]).await;
+    assert!(shown.contains(&format!("(from Claude Code (project {shop})")), "{shown}");
+    assert!(shown.contains("added 3 servers"), "{shown}");
+    let text = std::fs::read_to_string(user.config()).unwrap();
+    let config: Value = serde_json::from_str(&text).unwrap();
+    let servers = &config["mcpServers"];
+    assert_eq!((&servers["db"]["cwd"], &servers["api"]["cwd"]), (&json!(shop), &Value::Null), "{text}");
+    assert_eq!(servers["everywhere"]["cwd"], Value::Null, "{text}");
+    user.works(&["list", "db"]).await;
+    let seen = std::fs::read_to_string(user.path("shop/seen")).unwrap();
+    assert_eq!(
+        std::path::Path::new(seen.trim()).canonicalize().unwrap(),
+        std::path::Path::new(&shop).canonicalize().unwrap()
+    );
+    // The other project's server has a name that is taken.
+    let shown = user.works(&["import", "--project", &blog]).await;
+    assert!(
+        shown.contains(&format!(
+            "- db of Claude Code (project {blog}): left out, since there is one of this name"
+        )),
+        "{shown}"
+    );
+}
+
+#[testkit::test]
 async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
     let user = User::new();
     for (args, told) in [
@@ -278,8 +332,7 @@ async fn a_file_of_variables_that_others_can_read_is_warned_of_and_used() {
         let warning = format!("others than its owner can read or write {variables}; chmod 600 {variables}");
         let checked = user.works(&["check-config"]).await;
         assert_eq!(checked.contains(&warning), open, "{mode:o}: {checked}");
-        let mut client =
-            Client::pipe("env", &[&format!("HOME={}", user.0.path().display()), DATELINE, "stdio"]);
+        let mut client = Client::pipe("env", &[&format!("HOME={}", user.0.path().display()), DATELINE, "stdio"]);
         assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi", "{mode:o}");
         if open {
             let said = client.program.as_mut().unwrap().line("warning").await;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::entry::Entry;
-use super::read::{Carried, carry};
+use super::read::{Carried, carry, carry_projects};
 
 /// A server that a client has configured.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Found {
     pub(crate) client: &'static str,
     /// Its file.
     pub(crate) path: PathBuf,
+    /// The folder of the project that it is configured for; `None` when it is for all of them.
+    pub(crate) project: Option<PathBuf>,
     /// The server's name there.
     pub(crate) name: String,
     /// What it is, or why it cannot be taken over.
@@ -24,6 +26,8 @@ pub(crate) struct Found {
 enum Form {
     /// JSON that [`super::read`] reads.
     Json,
+    /// The same, with servers of projects beside those of the user.
+    Projects,
     /// The same, with variables as a shell has them.
     Dollars,
     /// A TOML table of servers, with the same keys.
@@ -43,7 +47,7 @@ fn places() -> Vec<(&'static str, &'static str, Form)> {
             ),
             Form::Json,
         ),
-        ("Claude Code", ".claude.json", Form::Json),
+        ("Claude Code", ".claude.json", Form::Projects),
         (
             "VS Code",
             pick("Library/Application Support/Code/User/mcp.json", ".config/Code/User/mcp.json"),
@@ -79,19 +83,50 @@ pub(crate) fn on_this_machine(home: &Path) -> (Vec<Found>, Vec<String>) {
         let carried = match form {
             // A file that was made and never written to.
             _ if text.trim().is_empty() => Ok(Vec::new()),
-            Form::Json => carry(&text, false),
-            Form::Dollars => carry(&text, true),
-            Form::Toml(table) => toml(&text, table),
+            Form::Json => carry(&text, false).map(of_the_user),
+            Form::Projects => carry(&text, false).and_then(|of_user| {
+                let of_projects = carry_projects(&text)?.into_iter().map(|(folder, servers)| {
+                    (
+                        Some(PathBuf::from(&folder)),
+                        servers.into_iter().map(|server| in_folder(server, &folder)).collect(),
+                    )
+                });
+                Ok(of_the_user(of_user).into_iter().chain(of_projects).collect())
+            }),
+            Form::Dollars => carry(&text, true).map(of_the_user),
+            Form::Toml(table) => toml(&text, table).map(of_the_user),
         };
         match carried {
             Ok(carried) => {
-                let of = |Carried { name, entry }| Found { client, path: path.clone(), name, entry };
-                found.extend(carried.into_iter().map(of));
+                for (project, servers) in carried {
+                    found.extend(servers.into_iter().map(|Carried { name, entry }| Found {
+                        client,
+                        path: path.clone(),
+                        project: project.clone(),
+                        name,
+                        entry,
+                    }));
+                }
             }
             Err(why) => troubles.push(format!("{client}: {}:{why}", path.display())),
         }
     }
     (found, troubles)
+}
+
+/// Servers that are configured for all projects.
+fn of_the_user(servers: Vec<Carried>) -> Vec<(Option<PathBuf>, Vec<Carried>)> {
+    vec![(None, servers)]
+}
+
+/// A program of a project runs in the project's folder, unless it says otherwise.
+fn in_folder(mut server: Carried, folder: &str) -> Carried {
+    if let Ok(entry) = &mut server.entry
+        && entry.command.is_some()
+    {
+        entry.cwd.get_or_insert_with(|| folder.to_owned());
+    }
+    server
 }
 
 /// The table means what it would in JSON.

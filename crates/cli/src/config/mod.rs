@@ -18,7 +18,7 @@ use crate::options::ConfigOptions;
 
 pub(crate) use edit::{add, remove, text_of};
 pub(crate) use entry::Entry;
-pub(crate) use found::on_this_machine;
+pub(crate) use found::{Found, on_this_machine};
 pub(crate) use read::read;
 pub(crate) use reader::{Broken, Warning};
 pub(crate) use values::{meant_url, without_path};

@@ -24,6 +24,9 @@ pub(super) const NESTED: &str = "mcp";
 /// What else may stand in it: Gemini's.
 const IN_NESTED: &[&str] = &["inputs", "allowed", "excluded", "serverCommand"];
 
+/// The key of the projects in Claude Code's file: each by its folder, with servers of its own.
+const PROJECTS: &str = "projects";
+
 /// Keys beside the servers that other programs use; they mean nothing here.
 const ELSEWHERE: &[&str] =
     &["$schema", "inputs", "globalShortcut", "preferences", "sandbox", "scale", "theme"];
@@ -73,16 +76,22 @@ pub(crate) fn carry(text: &str, shell: bool) -> Result<Vec<Carried>, String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = Reader::new(text, None);
     let parsed = parse(text)?;
+    Ok(reader.carry(root(parsed.as_ref())?, shell)?)
+}
+
+/// Reads the servers of each project in Claude Code's file, by the project's folder.
+///
+/// # Errors
+/// `LINE: what is wrong`, where nothing of it can be used.
+pub(crate) fn carry_projects(text: &str) -> Result<Vec<(String, Vec<Carried>)>, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = Reader::new(text, None);
+    let parsed = parse(text)?;
+    let Some(projects) = root(parsed.as_ref())?.get_object(PROJECTS) else { return Ok(Vec::new()) };
     let mut carried = Vec::new();
-    for property in &root(parsed.as_ref())?.properties {
-        for at in reader.servers(property)?.into_iter().flatten() {
-            let entry = entry::read(&mut reader, at).map_err(|wrong| wrong.what);
-            let entry = entry.map(|entry| if shell { braced(entry) } else { entry });
-            let fit = |entry: Entry| match entry.disabled {
-                true => Err("it is disabled there".to_owned()),
-                false => entry.carried().map(|()| entry).map_err(|why| format!("it {why}")),
-            };
-            carried.push(Carried { name: at.name.as_str().to_owned(), entry: entry.and_then(fit) });
+    for project in &projects.properties {
+        if let Value::Object(of_project) = &project.value {
+            carried.push((project.name.as_str().to_owned(), reader.carry(of_project, false)?));
         }
     }
     Ok(carried)
@@ -126,6 +135,23 @@ fn root<'a, 'b>(value: Option<&'b Value<'a>>) -> Result<&'b Object<'a>, String> 
 }
 
 impl Reader<'_> {
+    /// The servers of an object of another program, to be carried over.
+    fn carry(&mut self, object: &Object<'_>, shell: bool) -> Result<Vec<Carried>, Wrong> {
+        let mut carried = Vec::new();
+        for property in &object.properties {
+            for at in self.servers(property)?.into_iter().flatten() {
+                let entry = entry::read(self, at).map_err(|wrong| wrong.what);
+                let entry = entry.map(|entry| if shell { braced(entry) } else { entry });
+                let fit = |entry: Entry| match entry.disabled {
+                    true => Err("it is disabled there".to_owned()),
+                    false => entry.carried().map(|()| entry).map_err(|why| format!("it {why}")),
+                };
+                carried.push(Carried { name: at.name.as_str().to_owned(), entry: entry.and_then(fit) });
+            }
+        }
+        Ok(carried)
+    }
+
     /// Warns of keys that are nobody's beside the servers. Where there are many, the file is another program's.
     fn beside(&mut self, root: &Object<'_>) -> Result<(), String> {
         let known: &[&[&str]] = &[SERVERS, &[SECTION, NESTED], ELSEWHERE];
