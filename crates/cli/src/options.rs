@@ -37,7 +37,7 @@ pub(crate) struct KeyOptions {
 pub(crate) struct ListenOptions {
     /// Where to listen; can be repeated. ADDR:PORT serves HTTP (port 0 takes a free port), PORT alone listens on
     /// 127.0.0.1. unix:PATH and tcp:ADDR:PORT serve the framing of stdio: one message per line.
-    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:4400", value_parser = place)]
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:4400", value_parser = listen_place)]
     pub(crate) listen: Vec<String>,
     /// Allow to listen on an address that other machines can reach, although clients need no login.
     #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) struct ListenOptions {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_message: usize,
     #[command(flatten)]
-    pub(crate) crowd: HttpLimits,
+    pub(crate) limits: HttpLimits,
 }
 
 /// What all clients of one HTTP address together may hold.
@@ -102,9 +102,9 @@ impl HttpLimits {
 }
 
 /// Reads a value of --listen. A port alone is a port on 127.0.0.1.
-fn place(text: &str) -> Result<String, String> {
+fn listen_place(text: &str) -> Result<String, String> {
     let (prefix, address) = match text.split_once(':') {
-        Some(("unix", "")) => return Err("unix: lacks the path of the socket".into()),
+        Some(("unix", "")) => return Err("write the path of the socket after unix:".into()),
         Some(("unix", _)) => return Ok(text.to_owned()),
         Some(("tcp", address)) => ("tcp:", address),
         _ => ("", text),
@@ -112,7 +112,7 @@ fn place(text: &str) -> Result<String, String> {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     if port.parse::<u16>().is_err() {
         return Err(format!(
-            "{text:?} names no port from 0 to 65535; write PORT, ADDR:PORT, unix:PATH or tcp:ADDR:PORT"
+            "{text:?} has no port from 0 to 65535; write PORT, ADDR:PORT, unix:PATH or tcp:ADDR:PORT"
         ));
     }
     let host = if host.is_empty() { "127.0.0.1" } else { host };
@@ -121,7 +121,7 @@ fn place(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::listen_place;
 
     #[test]
     fn a_port_by_itself_is_one_on_this_machine() {
@@ -134,10 +134,10 @@ mod tests {
             ("tcp:4631", "tcp:127.0.0.1:4631"),
             ("unix:/x:1", "unix:/x:1"),
         ] {
-            assert_eq!(place(typed).as_deref(), Ok(read));
+            assert_eq!(listen_place(typed).as_deref(), Ok(read));
         }
         for typed in ["", "localhost", "65536", "127.0.0.1:", "http://127.0.0.1:80/mcp", "unix:", "tcp:x"] {
-            assert!(place(typed).is_err(), "{typed}");
+            assert!(listen_place(typed).is_err(), "{typed}");
         }
     }
 }

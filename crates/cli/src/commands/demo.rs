@@ -8,7 +8,7 @@ use dateline::Revisions;
 
 use crate::exit::Failure;
 use crate::keys::Keyring;
-use crate::listening::{Listening, limits};
+use crate::listeners::{Listeners, limits};
 use crate::options::{KeyOptions, ListenOptions};
 use crate::signals::on_signal;
 
@@ -67,5 +67,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         let served = dateline::stdio_until(server, revisions, limits, shutdown).await;
         return served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")));
     }
-    Listening::new(server, revisions, &args.listen, &shutdown, "the demo").await?.serve(None).await
+    Listeners::new(server, revisions, &args.listen, &shutdown, "the demo").await?.serve(None).await
 }
