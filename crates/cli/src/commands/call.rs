@@ -18,8 +18,10 @@ use crate::terminal::{self, print};
     after_help = "Examples:\n  dateline call http://127.0.0.1:4400/mcp add a=40 b=2\n  dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything"
 )]
 pub(crate) struct Args {
-    /// A URL or the name of a configured server, then the tool, then its arguments: `key=value` (the value is read as JSON
-    /// if it is JSON, else as text), or one JSON object. With `-- COMMAND` the tool comes first.
+    /// A server (its URL or configured name), a tool, and arguments as key=value or as one JSON object.
+    ///
+    /// A value is read as a string if the tool's schema says so, else as JSON if it is valid JSON, else as a string. With
+    /// `-- COMMAND`, TARGET is left out.
     #[arg(value_name = "TARGET TOOL [ARGS]", required = true)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// How many entries a page of a list has at most. Default: 250.
     #[arg(long, value_name = "ENTRIES")]
     pub(crate) page_size: Option<NonZeroUsize>,
-    /// Serve the skills of this folder, each a folder in it with a SKILL.md, instead of the demo's own.
+    /// Serve the skills in this folder instead of the demo's own. Each skill is a folder with a SKILL.md.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) skills: Option<PathBuf>,
     #[command(flatten)]

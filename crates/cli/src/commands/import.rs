@@ -20,7 +20,9 @@ pub(crate) struct Args {
     /// Add the servers that are shown with a +.
     #[arg(long)]
     pub(crate) apply: bool,
-    /// Import the servers of this project of Claude Code too; can be repeated. Their programs run in the project's folder.
+    /// Import the servers of this project of Claude Code too; can be repeated.
+    ///
+    /// Their programs run in the project's folder.
     #[arg(long = "project", value_name = "FOLDER")]
     pub(crate) projects: Vec<PathBuf>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::terminal::print;
 pub(crate) struct Args {
     /// The server whose log is shown. Default: all servers.
     pub(crate) server: Option<String>,
-    /// Go on with each new line.
+    /// Go on and print each new line.
     #[arg(short, long)]
     pub(crate) follow: bool,
     #[command(flatten)]

@@ -26,11 +26,15 @@ pub(crate) struct Args {
     pub(crate) listen: ListenOptions,
     #[command(flatten)]
     pub(crate) admin: AdminOptions,
-    /// Serve the admin API over HTTP too, under /v1. On an address that other machines can reach, this needs
+    /// Serve the admin API over HTTP too, under /v1.
+    ///
+    /// On an address that other machines can reach, this needs
     /// --admin-token-file.
     #[arg(long)]
     pub(crate) admin_http: bool,
-    /// A file of tokens, one per line, as `dateline key` prints them. Each request to the admin API over HTTP then needs
+    /// A file of tokens for the admin API over HTTP, one per line, as `dateline key` prints them.
+    ///
+    /// Each request to the admin API over HTTP then needs
     /// `Authorization: Bearer TOKEN` with one of them. The file is read again when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE", requires = "admin_http")]
     pub(crate) admin_token_file: Option<PathBuf>,

@@ -8,6 +8,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use super::lock::FileLock;
 use super::read::{NESTED, SERVERS};
 use super::server_entry::ServerEntry;
+use crate::exit;
 
 /// The key that a file gets when it has no servers yet.
 const NEW_KEY: &str = "mcpServers";
@@ -87,8 +88,9 @@ pub(crate) fn remove(path: &Path, name: &str) -> Result<(), String> {
             None => {
                 let properties = groups.iter().flat_map(CstObject::properties);
                 let names: Vec<_> = properties.filter_map(|p| p.decoded_name()).collect();
+                let suggestion = exit::suggestion(name, names.iter().map(String::as_str));
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                Err(format!("there is no server {name:?}; the configuration has: {names}"))
+                Err(format!("there is no server {name:?}{suggestion}; the configuration has: {names}"))
             }
         }
     })
