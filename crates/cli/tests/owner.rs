@@ -365,7 +365,7 @@ async fn a_dateline_without_configuration_serves_the_first_one_that_appears_and_
     user.until("demo", "up", |s| s["state"] == "up").await;
     let server = scripted(&["--tools", "mine"]);
     let mut words: Vec<&str> = vec!["add", "mine"];
-    let env = format!("DATELINE_HEARD={}", server["env"]["DATELINE_HEARD"].as_str().unwrap());
+    let env = format!("DATELINE_TRAFFIC={}", server["env"]["DATELINE_TRAFFIC"].as_str().unwrap());
     words.extend(["--env", &env, "--", server["command"].as_str().unwrap()]);
     words.extend(server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()));
     let said = user.works(&words).await;

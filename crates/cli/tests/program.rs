@@ -30,7 +30,7 @@ fn dateline(args: &[&str]) -> Command {
 
 pub(crate) async fn finish(mut command: Command) -> Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _heard = testkit::Heard::from(&child);
+    let _traffic = testkit::ScriptedTraffic::of(&child);
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
     let output = output.expect("the program ends in time").unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
