@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::scan::Scanner;
