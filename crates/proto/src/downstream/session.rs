@@ -22,7 +22,7 @@ use crate::downstream::session::call::{Call, Repeat, Work};
 use crate::downstream::session::held::Held;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit;
-use crate::gates::project::{self, Stamp};
+use crate::gates::project::{self, ResultMeta};
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::input::{InputRequest, InputRequired, InputResponses};
@@ -385,9 +385,12 @@ impl Session {
         let bytes = match answer {
             Ok(Answer::Complete(result)) => {
                 let description = served.service.describe();
-                let stamp =
-                    Stamp { identity: &description.identity, depends_on_answers: false, subscription: None };
-                wire::result(id, &project::result(result, method.row(), rules, stamp))
+                let added = ResultMeta {
+                    identity: &description.identity,
+                    depends_on_answers: false,
+                    subscription: None,
+                };
+                wire::result(id, &project::result(result, method.row(), rules, added))
             }
             Ok(Answer::InputRequired(_)) => return Vec::new(),
             Err(rejection) => refuse(id, &rejection, rules),
