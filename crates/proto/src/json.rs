@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::scan::Scanner;
@@ -228,6 +228,14 @@ impl Serialize for Raw {
     }
 }
 
+impl<'de> Deserialize<'de> for Raw {
+    /// Keeps the text of the value to the byte. Only JSON has such a text.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Raw(String::from(Box::<str>::from(value)).into()))
+    }
+}
+
 impl Object {
     /// Makes an object without members.
     pub fn new() -> Object {
@@ -347,6 +355,12 @@ impl fmt::Debug for Object {
 impl Serialize for Object {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(name, value)| (&**name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+        Raw::deserialize(deserializer)?.object().map_err(serde::de::Error::custom)
     }
 }
 
