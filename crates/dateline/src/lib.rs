@@ -61,7 +61,8 @@
 //! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
 //! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What it returns
 //! becomes the answer (see [`IntoResponse`]), and `?` turns any error into one that the client gets. What handlers share is
-//! in [`State`], or is captured by their closures.
+//! in [`State`], or is captured by their closures. Over HTTP, [`Headers`] are the headers of the request, and
+//! [`RequestExtension`] is what a layer of the HTTP server or [`Authenticate`] put into it.
 //!
 //! ```
 //! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Root, Server, Tool, Variables};
@@ -165,6 +166,7 @@ mod http;
 mod skills;
 pub mod testing;
 
+pub use ::http::HeaderMap;
 #[cfg(feature = "files")]
 pub use directory::Directory;
 #[cfg(feature = "http")]
@@ -208,6 +210,7 @@ pub use seal;
 /// }
 /// ```
 pub mod service {
+    pub use ::http::request::Parts;
     pub use proto::wire::Id;
     pub use proto::{
         Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
@@ -221,8 +224,8 @@ pub use axum;
 pub use server::{
     Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context, CreateMessage,
     CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
-    Handler, IntoResponse, Json, Messages, Notifier, Prompt, Rate, Resource, ResourceContents,
-    ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
+    Handler, Headers, IntoResponse, Json, Messages, Notifier, Prompt, Rate, RequestExtension, Resource,
+    ResourceContents, ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
 };
 #[cfg(feature = "skills")]
 pub use skills::Skills;

@@ -42,6 +42,7 @@ impl Request {
             params,
             answers: None,
             peer: Peer::ours(),
+            head: None,
             wants_progress: false,
             events: EventSink::discard(),
         }

@@ -225,6 +225,7 @@ mod tests {
                 params: proto::Raw::literal(params).object().unwrap(),
                 answers: None,
                 peer: Arc::new(peer),
+                head: None,
                 wants_progress: false,
                 events: proto::EventSink::discard(),
             })

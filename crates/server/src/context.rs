@@ -6,6 +6,7 @@ use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -387,6 +388,11 @@ impl Context {
             .filter_map(|(key, answer)| Some((key.to_string(), answer.as_ref().ok()?.read().ok()?)))
             .collect();
         Kept { answers, done: self.lock().done.clone() }
+    }
+
+    /// The head of the HTTP request that carried the request.
+    pub(crate) fn head(&self) -> Option<&Arc<Parts>> {
+        self.0.request.head.as_ref()
     }
 
     pub(crate) fn states(&self) -> &States {

@@ -114,11 +114,12 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request<Body>) -
 
 /// Does with a request what the rules of the protocol say.
 async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
-    let (parts, body) = request.into_parts();
-    let (headers, served) = (&parts.headers, &endpoint.served);
-    let who = endpoint.crowd.who(&parts.extensions);
-    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
-    let accept = match rules::head(&parts.method, headers, served.revisions)? {
+    let (mut head, body) = request.into_parts();
+    let who = endpoint.crowd.who(&mut head.extensions);
+    let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
+    let head = Arc::new(head);
+    let (headers, served) = (&head.headers, &endpoint.served);
+    let accept = match rules::head(&head.method, headers, served.revisions)? {
         Head::Post(accept) => accept,
         Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, who),
         Head::Delete(id) => return legacy::delete(endpoint, headers, id, &principal),
@@ -126,7 +127,7 @@ async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Resp
     let body = read(body, headers, who, endpoint).await?;
     let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id, &principal));
     let of_session = session.as_ref().map(|session| session.rules());
-    match rules::post(headers, body, accept, of_session, served, &principal)? {
+    match rules::post(&head, body, accept, of_session, served, &principal)? {
         Posted::Session(payload) => match session {
             Some(session) => {
                 let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);

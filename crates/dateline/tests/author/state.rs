@@ -170,6 +170,7 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
         params: Object::of(params),
         answers: None,
         peer: Arc::new(peer),
+        head: None,
         wants_progress: false,
         events: EventSink::discard(),
     };

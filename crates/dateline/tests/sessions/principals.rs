@@ -21,7 +21,7 @@ struct Named;
 impl Authenticate for Named {
     fn authenticate<'a>(
         &'a self,
-        head: &'a Parts,
+        head: &'a mut Parts,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, Challenge>> + Send + 'a>> {
         let token = head.headers.get("authorization").and_then(|value| value.to_str().ok());
         let name = token.and_then(|token| token.strip_prefix("Bearer "));

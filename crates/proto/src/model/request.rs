@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use spec::{Method, Revision};
 
 use crate::json::{Object, Raw};
@@ -66,6 +67,9 @@ pub struct Request {
     pub answers: Option<InputResponses>,
     /// The client that sent it.
     pub peer: Arc<Peer>,
+    /// The head of the HTTP request that carried it; none on a pipe. Its extensions hold what layers of the HTTP server left
+    /// there.
+    pub head: Option<Arc<Parts>>,
     /// Whether the client asked for progress notifications.
     pub wants_progress: bool,
     /// Takes the progress and the log messages of the request.

@@ -2,8 +2,11 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use bytestring::ByteString;
+use http::request::Parts;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use spec::Rules;
@@ -108,6 +111,8 @@ pub struct Call {
     pub method: ByteString,
     /// The params as sent.
     pub params: Option<Raw>,
+    /// The head of the HTTP request that carried it, where one did.
+    pub head: Option<Arc<Parts>>,
 }
 
 impl Call {
@@ -117,13 +122,22 @@ impl Call {
     }
 }
 
+/// An array, which may hold several messages.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The array as sent.
+    pub sent: Raw,
+    /// The head of the HTTP request that carried it, where one did.
+    pub head: Option<Arc<Parts>>,
+}
+
 /// Why a text is not accepted as a message.
 #[derive(Clone, Debug)]
 pub enum Unreadable {
     /// It is not JSON.
     Parse(ParseError),
     /// It is an array, which may hold several messages.
-    Batch(Raw),
+    Batch(Batch),
     /// It is JSON, but no message.
     Invalid {
         /// Its id, where it has a valid one.
@@ -171,13 +185,26 @@ pub fn read(bytes: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
     sort(raw)
 }
 
+/// Reads a message, or an array of them, out of the body of an HTTP request. Its head goes with the requests in it.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_body(body: Bytes, head: &Arc<Parts>, limits: &Limits) -> Result<Message, Unreadable> {
+    let head = Some(Arc::clone(head));
+    match read(body, limits) {
+        Ok(Message::Request(call)) => Ok(Message::Request(Call { head, ..call })),
+        Err(Unreadable::Batch(batch)) => Err(Unreadable::Batch(Batch { head, ..batch })),
+        other => other,
+    }
+}
+
 /// Reads one message from a JSON value.
 ///
 /// # Errors
 /// Where the value is no message.
 pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     if raw.starts_with('[') {
-        return Err(Unreadable::Batch(raw));
+        return Err(Unreadable::Batch(Batch { sent: raw, head: None }));
     }
     let invalid = |id: Option<Id>, why| Unreadable::Invalid { id, why, silent: false };
     let mut object = match raw.object() {
@@ -204,7 +231,7 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
             let params = object.take("params");
             match (sent_id, id) {
                 (None, _) => Ok(Message::Notification { method, params }),
-                (Some(_), Some(id)) => Ok(Message::Request(Call { id, method, params })),
+                (Some(_), Some(id)) => Ok(Message::Request(Call { id, method, params, head: None })),
                 (Some(_), None) => Err(invalid(
                     None,
                     "\"id\" must be a string or an integer; null and fractions are not ids",

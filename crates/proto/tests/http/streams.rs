@@ -15,7 +15,7 @@ use spec::{Revisions, header as name};
 use std::sync::Arc;
 
 use super::super::{Stub, bytes, parsed, read};
-use super::headers;
+use super::{head_of, headers};
 
 const MOST: usize = 2;
 
@@ -32,7 +32,8 @@ fn opened(revision: &str, replay: Replay) -> Opened {
         "params": {"protocolVersion": revision, "capabilities": {}}});
     let sent = headers(&[]);
     let accept = Accept::read(&sent).unwrap();
-    let posted = post(&sent, bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
+    let posted =
+        post(&head_of(&sent), bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
     let Posted::Open { session, .. } = posted else { panic!("{posted:?}") };
     Opened { session: HttpSession::new(*session, 0xabc, replay), served, now: Duration::ZERO }
 }

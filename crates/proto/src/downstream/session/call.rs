@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use spec::Method;
 
 use crate::downstream::output::Output;
@@ -57,6 +58,7 @@ pub(super) struct Repeat {
     pub(super) answers: Option<InputResponses>,
     pub(super) peer: Arc<Peer>,
     pub(super) wants_progress: bool,
+    pub(super) head: Option<Arc<Parts>>,
 }
 
 impl Repeat {
@@ -69,6 +71,7 @@ impl Repeat {
             answers: self.answers.clone(),
             peer: Arc::clone(&self.peer),
             wants_progress: self.wants_progress,
+            head: self.head.clone(),
             events: EventSink::discard(),
         })
     }
