@@ -89,7 +89,7 @@ impl Client {
     pub fn answer(mut self, question: Question, answer: impl Fn(&Value) -> Value + Send + 'static) -> Client {
         let declared = match question {
             Question::Elicit => json!({"form": {}, "url": {}}),
-            Question::Sample | Question::ListRoots => json!({}),
+            _ => json!({}),
         };
         self.capabilities.insert(question.needs().to_owned(), declared);
         self.answers.insert(question.wire(), Box::new(answer));

@@ -175,7 +175,7 @@ async fn a_result_that_does_not_fit_its_schema_is_the_servers_fault() {
 async fn a_client_that_sends_too_slowly_is_sent_away_and_holds_nobody_up() {
     let server =
         Server::new("slow", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build().unwrap();
-    let options = HttpOptions { body_timeout: Duration::from_millis(50), ..HttpOptions::default() };
+    let options = HttpOptions::default().body_timeout(Duration::from_millis(50));
     let url = serve(server, options).await;
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -201,7 +201,7 @@ async fn a_quiet_stream_carries_comments_and_a_long_call_becomes_a_stream() {
         }
     };
     let server = Server::new("long", "1").tool(Tool::new("wait", "Waits.", wait)).build().unwrap();
-    let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
+    let options = HttpOptions::default().keep_alive(Duration::from_millis(20));
     let mut client = Client::connect(&serve(server, options).await);
     let id = client.begin("tools/call", json!({"name": "wait", "arguments": {}})).await;
     for _ in 0..3 {
@@ -222,7 +222,7 @@ async fn the_number_of_requests_under_way_is_limited() {
         .tool(Tool::new("fine", "Is fine.", || async { "fine" }))
         .build()
         .unwrap();
-    let limits = Limits { calls: 2, ..Limits::default() };
+    let limits = Limits::default().calls(2);
     let bound = Http::new(server).limits(limits).bind("127.0.0.1:0").await.unwrap();
     let url = bound.url();
     tokio::spawn(bound.serve());
@@ -266,7 +266,7 @@ async fn an_endpoint_on_all_addresses_is_served_under_each_and_says_how_names_ar
         (status, String::from_utf8(body.to_vec()).unwrap())
     };
     let everywhere = |hosts: Option<Vec<String>>| async {
-        let options = HttpOptions { hosts, ..HttpOptions::default() };
+        let options = HttpOptions::default().hosts(hosts);
         let bound = Http::new(server().unwrap()).options(options).bind("0.0.0.0:0").await.unwrap();
         let port = bound.address().port();
         let page = || async { "a page" };

@@ -237,14 +237,11 @@ impl Builder {
                 added.push(method);
             }
         }
-        let public = CacheHint { ttl: Duration::ZERO, public: true };
-        let description = Description {
-            identity: self.identity,
-            capabilities,
-            instructions: self.instructions,
-            hint: self.hints.get(&Method::Discover).copied().unwrap_or(public),
-            methods: added,
-        };
+        let public = CacheHint::public(Duration::ZERO);
+        let mut description = Description::new(self.identity, capabilities);
+        description.instructions = self.instructions;
+        description.hint = self.hints.get(&Method::Discover).copied().unwrap_or(public);
+        description.methods = added;
         let keys = match self.keys {
             Some(keys) => keys,
             None => Arc::new(ProcessKey::new().map_err(|e| BuildError::Key { reason: e.to_string() })?),

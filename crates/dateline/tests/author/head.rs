@@ -1,7 +1,6 @@
 //! The headers and extensions of the HTTP request that carried a call, in the hands of a handler.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use axum::http::request::Parts;
 use dateline::testing::{Client as InMemory, ClientError};
@@ -109,7 +108,7 @@ async fn after_a_question_of_a_session_the_handler_takes_the_headers_of_the_call
 
 #[testkit::test]
 async fn a_handler_takes_what_authenticate_put_into_the_request() {
-    let options = HttpOptions { authenticate: Arc::new(Claiming), ..HttpOptions::default() };
+    let options = HttpOptions::default().authenticate(Claiming);
     let house = House::with(&server(), options, Limits::default()).await;
     for (wire, revision) in everywhere() {
         let mut client = house.client(wire, revision, everything()).await;

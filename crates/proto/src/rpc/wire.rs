@@ -151,6 +151,7 @@ pub enum Unreadable {
 
 /// Limits on what one peer may send.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// The length of a message in bytes.
     pub message: usize,
@@ -173,6 +174,51 @@ impl Default for Limits {
     /// resources.
     fn default() -> Limits {
         Limits { message: 16 << 20, depth: 128, calls: 1000, under_way: 64 << 20, batch: 100, watched: 1000 }
+    }
+}
+
+impl Limits {
+    /// Sets how many bytes a message may have; 16 MiB by default.
+    #[must_use]
+    pub const fn message(mut self, bytes: usize) -> Limits {
+        self.message = bytes;
+        self
+    }
+
+    /// Sets how deep objects and arrays may be nested; 128 levels by default.
+    #[must_use]
+    pub const fn depth(mut self, levels: usize) -> Limits {
+        self.depth = levels;
+        self
+    }
+
+    /// Sets how many requests of a session or pipe may wait for their answers at once; 1000 by default.
+    #[must_use]
+    pub const fn calls(mut self, requests: usize) -> Limits {
+        self.calls = requests;
+        self
+    }
+
+    /// Sets how many bytes the requests of a session or pipe that wait for their answers may have together; 64 MiB by
+    /// default. A single request may be longer.
+    #[must_use]
+    pub const fn under_way(mut self, bytes: usize) -> Limits {
+        self.under_way = bytes;
+        self
+    }
+
+    /// Sets how many messages an array may hold; 100 by default.
+    #[must_use]
+    pub const fn batch(mut self, messages: usize) -> Limits {
+        self.batch = messages;
+        self
+    }
+
+    /// Sets how many resources a session or a `subscriptions/listen` request may watch; 1000 by default.
+    #[must_use]
+    pub const fn watched(mut self, resources: usize) -> Limits {
+        self.watched = resources;
+        self
     }
 }
 
