@@ -55,6 +55,11 @@
 //! | `http` | [`Http`]: Streamable HTTP, and HTTP+SSE |
 //! | `files` | `Directory`: a folder of files as resources |
 //! | `skills` | [`Skills`]: agent skills |
+//! | `validate-output` | results are checked against the output schemas of their types, in release builds too |
+//!
+//! A result of the type that made its schema fits by itself, unless the type has a `Serialize` or a schema that is written by
+//! hand, or attributes such as `#[schemars(range(max = 3))]` that nothing enforces. Debug builds check it, as `debug_assert!`
+//! does, so that tests find what is wrong. Output schemas that are written by hand are always checked.
 //!
 //! # Handlers
 //!
