@@ -157,7 +157,7 @@
 //!
 //! The [examples](https://github.com/dateline-mcp/dateline/tree/main/crates/dateline/examples), each under 80 lines: a
 //! first server, one that serves files, one that asks, live resources, a counter mounted in an axum application, tools
-//! from JSON. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
+//! from JSON, replicas that go on with each other's requests. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
 
 #[cfg(feature = "files")]
 mod directory;

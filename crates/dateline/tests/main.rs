@@ -121,6 +121,34 @@ async fn raw_passes_on_what_it_was_given_to_the_byte() {
     assert!(refused.said().contains("value"), "{}", refused.message);
 }
 
+#[testkit::test]
+async fn booking_goes_on_in_another_process_and_reserves_once() {
+    let key = std::env::temp_dir().join(format!("dateline-booking-{}.key", std::process::id()));
+    std::fs::write(&key, [7; 32]).unwrap();
+    let serve = async || Program::http(&example("booking"), &[key.to_str().unwrap(), "127.0.0.1:0"]).await;
+    let (one, other) = (serve().await, serve().await);
+    std::fs::remove_file(&key).unwrap();
+    let connect = |program: &Program| {
+        let mut client = Client::connect(program.url.as_deref().unwrap());
+        client.capabilities = json!({"elicitation": {}});
+        client
+    };
+    let (mut first, mut second) = (connect(&one), connect(&other));
+    let asked = first.call("book", json!({"seat": "12A"})).await;
+    assert_eq!(asked.result()["resultType"], "input_required");
+    assert_eq!(first.call("reserved", json!({})).await.said(), "12A");
+    let retry = json!({
+        "name": "book",
+        "arguments": {"seat": "12A"},
+        "requestState": asked.result()["requestState"],
+        "inputResponses": {"sure": {"action": "accept", "content": {"sure": true}}},
+    });
+    assert_eq!(second.request("tools/call", retry).await.said(), "12A is booked, by its reservation 1");
+    // The other process went on, and did not reserve again.
+    assert_eq!(second.call("reserved", json!({})).await.said(), "nothing");
+    assert_eq!(first.call("reserved", json!({})).await.said(), "12A");
+}
+
 /// Serves a server in this process; gives its URL.
 async fn serve(server: Server, options: HttpOptions) -> String {
     let bound = Http::new(server).options(options).bind("127.0.0.1:0").await.unwrap();

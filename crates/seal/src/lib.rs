@@ -55,6 +55,13 @@ pub trait Keys: Send + Sync + 'static {
     fn keys(&self) -> Vec<Key>;
 }
 
+/// One key that several processes have.
+impl Keys for Key {
+    fn keys(&self) -> Vec<Key> {
+        vec![*self]
+    }
+}
+
 /// A key that is made when the process starts and lost when it ends.
 #[derive(Clone)]
 pub struct ProcessKey(Key);
