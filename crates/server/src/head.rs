@@ -14,8 +14,8 @@ use crate::handler::FromRequest;
 
 /// The headers of the HTTP request that carried the call, taken by a handler. On a pipe there are none.
 ///
-/// Each POST has headers of its own. In a session they are those of the POST that carried this call, also when the handler
-/// runs again with the answer to a question. Whoever sends a request chooses its headers: who it is says
+/// Each POST has headers of its own. In a session they are those of the POST that carried this call, also when the
+/// handler runs again with the answer to a question. Whoever sends a request chooses its headers: who it is says
 /// [`Peer::principal`](proto::Peer::principal).
 ///
 /// ```
@@ -53,8 +53,8 @@ impl FromRequest for Headers {
 /// handler. It is axum's `Extension`; in this protocol an [`Extension`](crate::Extension) is something else.
 ///
 /// A tower layer around the endpoint's router puts values there, and so does the endpoint's `Authenticate`, such as the
-/// claims of a token. A call whose request lacks the value ends with an internal error. So does every call on a pipe. A handler
-/// for both takes `Option<RequestExtension<T>>`.
+/// claims of a token. A call whose request lacks the value ends with an internal error. So does every call on a pipe. A
+/// handler for both takes `Option<RequestExtension<T>>`.
 ///
 /// ```
 /// # use server::{RequestExtension, Server, Tool};

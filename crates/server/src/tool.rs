@@ -38,8 +38,8 @@ pub(crate) struct Ready {
 }
 
 impl Tool {
-    /// Makes a tool of its name (1 to 128 characters out of `A-Z a-z 0-9 _ - .`), a description that a model understands,
-    /// and an async function.
+    /// Makes a tool of its name (1 to 128 characters out of `A-Z a-z 0-9 _ - .`), a description that a model
+    /// understands, and an async function.
     pub fn new<T, H: Handler<T, ToolResult>>(name: &str, description: &str, handler: H) -> Tool {
         let input =
             H::input_schema().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
@@ -113,17 +113,17 @@ impl Tool {
         self.with("inputSchema", schema)
     }
 
-    /// Sets an output schema that is written by hand. Every result is checked against it: one that does not fit ends its call
-    /// with an internal error. A schema that comes from the type of a [`Json`](crate::Json) result is only checked in debug
-    /// builds, and where the feature `validate-output` is on.
+    /// Sets an output schema that is written by hand. Every result is checked against it: one that does not fit ends
+    /// its call with an internal error. A schema that comes from the type of a [`Json`](crate::Json) result is only
+    /// checked in debug builds, and where the feature `validate-output` is on.
     #[must_use]
     pub fn output_schema(self, schema: impl Serialize) -> Tool {
         self.with(OUTPUT, schema)
     }
 
     /// Sets that HTTP clients repeat a parameter in the header `Mcp-Param-{header}`. A parameter within another one is
-    /// named by its path: `order.region`. The attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a type's field
-    /// does the same.
+    /// named by its path: `order.region`. The attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a type's
+    /// field does the same.
     ///
     /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters>
     #[must_use]

@@ -43,14 +43,20 @@ async fn asks(headers: Headers, cx: Context) -> Result<String> {
     Ok(before)
 }
 
+async fn claims(RequestExtension(claims): RequestExtension<Claims>) -> &'static str {
+    claims.0
+}
+
+async fn may(claims: Option<RequestExtension<Claims>>) -> &'static str {
+    claims.map_or("none", |claims| claims.0.0)
+}
+
 fn server() -> Server {
     Server::new("heads", "1")
         .tool(Tool::new("said", "Says the header.", |headers: Headers| async move { said(&headers) }))
         .tool(Tool::new("asks", "Asks, then says the header.", asks))
-        .tool(Tool::new("claims", "Needs claims.", |claims: RequestExtension<Claims>| async move { claims.0.0 }))
-        .tool(Tool::new("may", "Takes claims where there are any.", |claims: Option<RequestExtension<Claims>>| async move {
-            claims.map_or("none", |claims| claims.0.0)
-        }))
+        .tool(Tool::new("claims", "Needs claims.", claims))
+        .tool(Tool::new("may", "Takes claims where there are any.", may))
         .build()
         .unwrap()
 }
