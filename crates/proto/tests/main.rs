@@ -5,6 +5,7 @@
 mod http;
 mod lacking;
 mod referee;
+mod sessions;
 mod sound;
 mod values;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use http::request::Parts;
+use serde::{Deserialize, Serialize};
 use spec::{Method, Revision};
 
 use crate::json::{Object, Raw};
@@ -14,7 +15,8 @@ use crate::model::level::Level;
 use crate::rpc::wire::Id;
 
 /// What is known of the client that sent a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "SavedPeer", into = "SavedPeer")]
 #[non_exhaustive]
 pub struct Peer {
     /// The revision that it speaks.
@@ -36,8 +38,34 @@ impl Peer {
     }
 }
 
+/// What is written of a [`Peer`].
+#[derive(Serialize, Deserialize)]
+struct SavedPeer {
+    #[serde(with = "crate::saved::revision")]
+    revision: Revision,
+    declared: Object,
+    client: Option<Raw>,
+    log_level: Option<Level>,
+    principal: Principal,
+}
+
+impl From<Peer> for SavedPeer {
+    fn from(peer: Peer) -> SavedPeer {
+        let Peer { revision, capabilities, client, log_level, principal } = peer;
+        SavedPeer { revision, declared: capabilities.sent().clone(), client, log_level, principal }
+    }
+}
+
+impl From<SavedPeer> for Peer {
+    fn from(saved: SavedPeer) -> Peer {
+        let SavedPeer { revision, declared, client, log_level, principal } = saved;
+        let capabilities = Arc::new(ClientCapabilities::read(declared, revision));
+        Peer { revision, capabilities, client, log_level, principal }
+    }
+}
+
 /// On whose behalf a client sends requests. State that spans several requests belongs to one principal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Principal(ByteString);
 
 impl Principal {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::header::HeaderParam;
-use crate::json::Object;
+use crate::json::Raw;
 use crate::model::boxed::BoxFuture;
 use crate::model::capability::Capabilities;
 use crate::model::listen::{Filter, Listening};
@@ -37,8 +37,8 @@ pub trait Service: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Description {
-    /// Its `Implementation` object: name, version and optional members.
-    pub identity: Object,
+    /// Its `Implementation` object: name, version and optional members. Every result repeats its text.
+    pub identity: Raw,
     /// What it can do.
     pub capabilities: Capabilities,
     /// Tells a model how to use the service.
@@ -52,9 +52,14 @@ pub struct Description {
 impl Description {
     /// Describes a service by its `Implementation` object and what it can do. It has no instructions and no methods of
     /// extensions, and clients may not keep the description.
-    pub fn new(identity: Object, capabilities: Capabilities) -> Description {
-        let hint = CacheHint::default();
+    pub fn new(identity: impl Into<Raw>, capabilities: Capabilities) -> Description {
+        let (identity, hint) = (identity.into(), CacheHint::default());
         Description { identity, capabilities, instructions: None, hint, methods: Vec::new() }
+    }
+
+    /// Returns the identity that a server sent; an empty object where it sent no object.
+    pub fn identity(sent: Option<&Raw>) -> Raw {
+        sent.filter(|raw| raw.object().is_ok()).cloned().unwrap_or(Raw::literal("{}"))
     }
 }
 

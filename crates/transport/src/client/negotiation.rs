@@ -67,9 +67,8 @@ fn from_error(error: &Raw) -> Option<Vec<String>> {
 
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Negotiated {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
-    let identity = object(meta::META).get(meta::SERVER_INFO).and_then(|raw| raw.object().ok());
-    let mut description =
-        Description::new(identity.unwrap_or_default(), Capabilities::read(&object("capabilities")));
+    let identity = Description::identity(object(meta::META).get(meta::SERVER_INFO));
+    let mut description = Description::new(identity, Capabilities::read(&object("capabilities")));
     description.instructions = result.string("instructions").map(|text| text.to_string());
     Negotiated { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }

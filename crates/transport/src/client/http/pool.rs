@@ -146,11 +146,12 @@ impl Response {
 impl Drop for Response {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
-        // The end may have come with the last part that was read.
-        let is_read = self.body.is_end_stream()
-            || matches!(self.poll_chunk(&mut unwoken()), Poll::Ready(Ok(None)))
-            || self.body.is_end_stream();
-        if is_read && let Some(connection) = self.connection.take() {
+        if !self.body.is_end_stream() {
+            // The end may have come with the last part that was read. Without it the connection is not ready for
+            // another request.
+            let _ = self.poll_chunk(&mut unwoken());
+        }
+        if let Some(connection) = self.connection.take() {
             pool.put(connection);
         }
     }
