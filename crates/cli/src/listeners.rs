@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use dateline::{Bound, CancellationToken, Http, HttpOptions, Limits, Revisions};
+use dateline::{Bound, CancellationToken, Http, Limits, Revisions};
 use futures_util::future::{BoxFuture, join_all, try_join_all};
 use proto::Service;
 
@@ -13,7 +13,7 @@ use crate::socket::Socket;
 use crate::terminal::say;
 
 pub(crate) fn limits(listen: &ListenOptions) -> Limits {
-    Limits { message: listen.max_message, ..Limits::default() }
+    Limits::default().message(listen.max_message)
 }
 
 /// A place to listen at: a value of `--listen`.
@@ -92,11 +92,9 @@ impl Listeners {
             match ListenPlace::read(place) {
                 ListenPlace::Http(address) => {
                     allowed(address, listen)?;
-                    let options = HttpOptions {
-                        hosts: Some(listen.allow_hosts.clone()),
-                        origins: listen.allow_origins.clone(),
-                        ..listen.limits.options()
-                    };
+                    let options = listen.limits.options();
+                    let options = options.hosts(Some(listen.allow_hosts.clone()));
+                    let options = options.origins(listen.allow_origins.clone());
                     let http = Http::new(service).revisions(revisions).limits(limits);
                     let bound = http.options(options).until(token).bind(address).await;
                     let bound = bound.map_err(|e| failed(e.to_string()))?;

@@ -99,17 +99,16 @@ impl HttpLimits {
     /// These limits as options of an HTTP endpoint.
     pub(crate) fn options(&self) -> HttpOptions {
         let defaults = HttpOptions::default();
-        HttpOptions {
-            connections: self.max_connections,
-            sessions: self.max_sessions,
-            listens: self.max_listens,
-            arriving: self.max_held,
-            leaving: self.max_held,
-            kept: self.max_held / 4,
-            share: self.share,
-            shared: [&defaults.shared[..], &self.shared_addresses].concat(),
-            ..defaults
-        }
+        let shared = [&defaults.shared[..], &self.shared_addresses].concat();
+        defaults
+            .connections(self.max_connections)
+            .sessions(self.max_sessions)
+            .listens(self.max_listens)
+            .arriving(self.max_held)
+            .leaving(self.max_held)
+            .kept(self.max_held / 4)
+            .share(self.share)
+            .shared(shared)
     }
 }
 

@@ -85,7 +85,8 @@ impl Directory {
         Directory { folder: self.folder.with_hidden(), ..self }
     }
 
-    /// Sets how many bytes a file has at most; 4 MiB by default. A client that reads a larger one gets an error that says so.
+    /// Sets how many bytes a file has at most; 4 MiB by default. A client that reads a larger one gets an error that
+    /// says so.
     #[must_use]
     pub fn max_bytes(self, bytes: u64) -> Directory {
         Directory { bytes, ..self }

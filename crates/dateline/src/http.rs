@@ -57,8 +57,8 @@ impl Http {
         Http { paths: Paths { endpoint: path.into(), ..self.paths }, ..self }
     }
 
-    /// Sets the path of the event stream of HTTP+SSE; `/sse` by default. With `None` HTTP+SSE is not served. Clients post
-    /// messages to `message` beside it.
+    /// Sets the path of the event stream of HTTP+SSE; `/sse` by default. With `None` HTTP+SSE is not served. Clients
+    /// post messages to `message` beside it.
     #[must_use]
     pub fn sse_path(self, path: Option<&str>) -> Http {
         Http { paths: Paths { sse: path.map(str::to_owned), ..self.paths }, ..self }
@@ -82,8 +82,8 @@ impl Http {
         Endpoint::new(&self.paths, served, self.options, self.shutdown)
     }
 
-    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names of
-    /// this machine for itself, the address listened on (any address, where it is all of them) and
+    /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names
+    /// of this machine for itself, the address listened on (any address, where it is all of them) and
     /// [`Options::hosts`]: on an address that other machines reach under a name, name it there.
     ///
     /// # Errors
@@ -139,8 +139,8 @@ impl Bound {
         self.serve_beside(axum::Router::new()).await
     }
 
-    /// Serves with the routes of another router beside the endpoint's, behind the same checks of `Host` and `Origin`. It
-    /// must have no fallback: where there is nothing, a 404 says where the endpoint is.
+    /// Serves with the routes of another router beside the endpoint's, behind the same checks of `Host` and `Origin`.
+    /// It must have no fallback: where there is nothing, a 404 says where the endpoint is.
     ///
     /// # Errors
     /// When the listener fails for good.

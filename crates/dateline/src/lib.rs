@@ -33,8 +33,8 @@
 //! ```
 //!
 //! Any client that launches commands can use it now: `{"command": "greeter"}`. The program `dateline` shows that it
-//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. To serve HTTP, turn on the feature `http`
-//! and replace the last lines with
+//! works: `dateline call greet name=you -- cargo run -q` prints `Hello, you!`. To serve HTTP, turn on the feature
+//! `http` and replace the last lines with
 //!
 //! ```no_run
 //! # use dateline::{Http, Server};
@@ -55,13 +55,20 @@
 //! | `http` | [`Http`]: Streamable HTTP, and HTTP+SSE |
 //! | `files` | `Directory`: a folder of files as resources |
 //! | `skills` | [`Skills`]: agent skills |
+//! | `validate-output` | results are checked against the output schemas of their types, in release builds too |
+//!
+//! A result of the type that made its schema fits by itself, unless the type has a `Serialize` or a schema that is
+//! written by hand, or attributes such as `#[schemars(range(max = 3))]` that nothing enforces. Debug builds check it,
+//! as `debug_assert!` does, so that tests find what is wrong. Output schemas that are written by hand are always
+//! checked.
 //!
 //! # Handlers
 //!
 //! A handler is an async function or closure. What it takes says what it needs: [`Args`] for its arguments, checked and
-//! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What it returns
-//! becomes the answer (see [`IntoResponse`]), and `?` turns any error into one that the client gets. What handlers share is
-//! in [`State`], or is captured by their closures.
+//! as a type, [`Variables`] for the variables of a resource's URI, [`Context`] for progress, logs and questions. What
+//! it returns becomes the answer (see [`IntoResponse`]), and `?` turns any error into one that the client gets. What
+//! handlers share is in [`State`], or is captured by their closures. Over HTTP, [`Headers`] are the headers of the
+//! request, and [`RequestExtension`] is what a layer of the HTTP server or [`Authenticate`] put into it.
 //!
 //! ```
 //! use dateline::{Args, Context, Json, Prompt, Resource, ResourceTemplate, Result, Root, Server, Tool, Variables};
@@ -104,9 +111,9 @@
 //!
 //! # Questions
 //!
-//! [`Context::elicit`] asks the user, [`Context::sample`] asks the client's model, and [`Context::list_roots`] asks for the
-//! client's directories. The same line of code sends a request on the call's stream to a client of 2025-06-18, and an
-//! *input required* result to a client of 2026-07-28, which may send its answer to another process.
+//! [`Context::elicit`] asks the user, [`Context::sample`] asks the client's model, and [`Context::list_roots`] asks for
+//! the client's directories. The same line of code sends a request on the call's stream to a client of 2025-06-18, and
+//! an *input required* result to a client of 2026-07-28, which may send its answer to another process.
 //!
 //! ```
 //! use dateline::{Args, Context, ElicitResult, ElicitForm, Result};
@@ -129,29 +136,30 @@
 //! }
 //! ```
 //!
-//! **A handler runs again from its start when the answer is there.** The function ends where it asks. When the client has
-//! answered, the function is called again, gets the answer at the same place and goes on. So nothing waits for an answer
-//! that may not come, and any process that has the same keys ([`Builder::keys`]) can go on. Work that must not be repeated
-//! stands behind the last question, or in [`Context::once`]. [`Context::try_join`] asks several things at once. A client
-//! that cannot be asked gets an error that says what is missing, unless the function handles it
+//! **A handler runs again from its start when the answer is there.** The function ends where it asks. When the client
+//! has answered, the function is called again, gets the answer at the same place and goes on. So nothing waits for an
+//! answer that may not come, and any process that has the same keys ([`Builder::keys`]) can go on. Work that must not
+//! be repeated stands behind the last question, or in [`Context::once`]. [`Context::try_join`] asks several things at
+//! once. A client that cannot be asked gets an error that says what is missing, unless the function handles it
 //! ([`Error::is_unsupported_by_client`]).
 //!
 //! # While it runs
 //!
-//! A [`Server`] is a handle. [`Server::add_tool`], [`Server::remove_resource`] and similar methods change what it offers,
-//! and [`Notifier::resource_updated`] tells the clients that watch a resource. When a client cancels a request, the
-//! handler's future is dropped; [`Context::cancellation`] also stops work that the handler started elsewhere.
+//! A [`Server`] is a handle. [`Server::add_tool`], [`Server::remove_resource`] and similar methods change what it
+//! offers, and [`Notifier::resource_updated`] tells the clients that watch a resource. When a client cancels a request,
+//! the handler's future is dropped; [`Context::cancellation`] also stops work that the handler started elsewhere.
 //!
 //! # Tests
 //!
-//! [`testing::Client`] is a client of any revision in memory: it calls a server's tools without sockets and processes, and
-//! answers its questions.
+//! [`testing::Client`] is a client of any revision in memory: it calls a server's tools without sockets and processes,
+//! and answers its questions.
 //!
 //! # Where to go from here
 //!
 //! The [examples](https://github.com/dateline-mcp/dateline/tree/main/crates/dateline/examples), each under 80 lines: a
 //! first server, one that serves files, one that asks, live resources, a counter mounted in an axum application, tools
-//! from JSON. [`Http`] has what an endpoint can be told; [`Extension`] adds methods of your own.
+//! from JSON, replicas that go on with each other's requests. [`Http`] has what an endpoint can be told; [`Extension`]
+//! adds methods of your own.
 
 #[cfg(feature = "files")]
 mod directory;
@@ -165,6 +173,7 @@ mod http;
 mod skills;
 pub mod testing;
 
+pub use ::http::HeaderMap;
 #[cfg(feature = "files")]
 pub use directory::Directory;
 #[cfg(feature = "http")]
@@ -208,6 +217,7 @@ pub use seal;
 /// }
 /// ```
 pub mod service {
+    pub use ::http::request::Parts;
     pub use proto::wire::Id;
     pub use proto::{
         Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
@@ -221,8 +231,8 @@ pub use axum;
 pub use server::{
     Args, BuildError, Builder, CacheScope, CompletionArgument, Content, Contents, Context, CreateMessage,
     CreateMessageResult, Definitions, ElicitForm, ElicitResult, ElicitUrl, Error, Extension, FromRequest,
-    Handler, IntoResponse, Json, Messages, Notifier, Prompt, Rate, Resource, ResourceContents,
-    ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
+    Handler, Headers, IntoResponse, Json, Messages, Notifier, Prompt, Rate, RequestExtension, Resource,
+    ResourceContents, ResourceTemplate, Result, Root, Server, State, Tool, ToolResult, TryJoin, Variables,
 };
 #[cfg(feature = "skills")]
 pub use skills::Skills;

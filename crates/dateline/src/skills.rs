@@ -31,8 +31,8 @@ const DEPTH: usize = 32;
 /// `SKILL.md` of each is in `resources/list` with the name and description of its frontmatter; the other files are read
 /// by whoever knows them from the skill. Skills may lie within others, and are then files of those too.
 ///
-/// Files are read once, at the start. What changes on disk is served when the server is started again: a client compares
-/// what it reads with the digests that it was told, so a skill must not change under it.
+/// Files are read once, at the start. What changes on disk is served when the server is started again: a client
+/// compares what it reads with the digests that it was told, so a skill must not change under it.
 ///
 /// ```no_run
 /// # use dateline::{Server, Skills};
@@ -58,9 +58,8 @@ struct File {
 }
 
 impl Skills {
-    /// The skills below a folder: every folder in it that has a `SKILL.md`. Left
-    /// out are files whose names begin with a dot, files that belong to no skill, and what links lead to where that is a
-    /// folder or outside of this one.
+    /// The skills below a folder: every folder in it that has a `SKILL.md`. Left out are files whose names begin with a
+    /// dot, files that belong to no skill, and what links lead to where that is a folder or outside of this one.
     ///
     /// # Errors
     /// When a skill is not one that every client takes: it has more than 512 files or 16 MiB, its `SKILL.md` does not

@@ -83,13 +83,13 @@ impl Client {
         Client { revision, answers: HashMap::new(), capabilities: Map::new() }
     }
 
-    /// Sets what answers a kind of question, and declares the capability for it. The function takes the question's params and
-    /// gives the result, such as `{"action": "accept", "content": {…}}`.
+    /// Sets what answers a kind of question, and declares the capability for it. The function takes the question's
+    /// params and gives the result, such as `{"action": "accept", "content": {…}}`.
     #[must_use]
     pub fn answer(mut self, question: Question, answer: impl Fn(&Value) -> Value + Send + 'static) -> Client {
         let declared = match question {
             Question::Elicit => json!({"form": {}, "url": {}}),
-            Question::Sample | Question::ListRoots => json!({}),
+            _ => json!({}),
         };
         self.capabilities.insert(question.needs().to_owned(), declared);
         self.answers.insert(question.wire(), Box::new(answer));
@@ -176,8 +176,8 @@ impl Connection {
         self.request(Method::ResourcesRead, json!({"uri": uri})).await
     }
 
-    /// Makes a request of any method, with params that are an object. Answers what the server asks meanwhile, in the way of
-    /// the client's revision, and gives the result. The request asks for progress.
+    /// Makes a request of any method, with params that are an object. Answers what the server asks meanwhile, in the
+    /// way of the client's revision, and gives the result. The request asks for progress.
     ///
     /// # Errors
     /// As [`Connection::call_tool`].

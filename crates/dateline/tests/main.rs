@@ -121,6 +121,34 @@ async fn raw_passes_on_what_it_was_given_to_the_byte() {
     assert!(refused.said().contains("value"), "{}", refused.message);
 }
 
+#[testkit::test]
+async fn booking_goes_on_in_another_process_and_reserves_once() {
+    let key = std::env::temp_dir().join(format!("dateline-booking-{}.key", std::process::id()));
+    std::fs::write(&key, [7; 32]).unwrap();
+    let serve = async || Program::http(&example("booking"), &[key.to_str().unwrap(), "127.0.0.1:0"]).await;
+    let (one, other) = (serve().await, serve().await);
+    std::fs::remove_file(&key).unwrap();
+    let connect = |program: &Program| {
+        let mut client = Client::connect(program.url.as_deref().unwrap());
+        client.capabilities = json!({"elicitation": {}});
+        client
+    };
+    let (mut first, mut second) = (connect(&one), connect(&other));
+    let asked = first.call("book", json!({"seat": "12A"})).await;
+    assert_eq!(asked.result()["resultType"], "input_required");
+    assert_eq!(first.call("reserved", json!({})).await.said(), "12A");
+    let retry = json!({
+        "name": "book",
+        "arguments": {"seat": "12A"},
+        "requestState": asked.result()["requestState"],
+        "inputResponses": {"sure": {"action": "accept", "content": {"sure": true}}},
+    });
+    assert_eq!(second.request("tools/call", retry).await.said(), "12A is booked, by its reservation 1");
+    // The other process went on, and did not reserve again.
+    assert_eq!(second.call("reserved", json!({})).await.said(), "nothing");
+    assert_eq!(first.call("reserved", json!({})).await.said(), "12A");
+}
+
 /// Serves a server in this process; gives its URL.
 async fn serve(server: Server, options: HttpOptions) -> String {
     let bound = Http::new(server).options(options).bind("127.0.0.1:0").await.unwrap();
@@ -175,7 +203,7 @@ async fn a_result_that_does_not_fit_its_schema_is_the_servers_fault() {
 async fn a_client_that_sends_too_slowly_is_sent_away_and_holds_nobody_up() {
     let server =
         Server::new("slow", "1").tool(Tool::new("fine", "Is fine.", || async { "fine" })).build().unwrap();
-    let options = HttpOptions { body_timeout: Duration::from_millis(50), ..HttpOptions::default() };
+    let options = HttpOptions::default().body_timeout(Duration::from_millis(50));
     let url = serve(server, options).await;
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -201,7 +229,7 @@ async fn a_quiet_stream_carries_comments_and_a_long_call_becomes_a_stream() {
         }
     };
     let server = Server::new("long", "1").tool(Tool::new("wait", "Waits.", wait)).build().unwrap();
-    let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
+    let options = HttpOptions::default().keep_alive(Duration::from_millis(20));
     let mut client = Client::connect(&serve(server, options).await);
     let id = client.begin("tools/call", json!({"name": "wait", "arguments": {}})).await;
     for _ in 0..3 {
@@ -222,7 +250,7 @@ async fn the_number_of_requests_under_way_is_limited() {
         .tool(Tool::new("fine", "Is fine.", || async { "fine" }))
         .build()
         .unwrap();
-    let limits = Limits { calls: 2, ..Limits::default() };
+    let limits = Limits::default().calls(2);
     let bound = Http::new(server).limits(limits).bind("127.0.0.1:0").await.unwrap();
     let url = bound.url();
     tokio::spawn(bound.serve());
@@ -266,7 +294,7 @@ async fn an_endpoint_on_all_addresses_is_served_under_each_and_says_how_names_ar
         (status, String::from_utf8(body.to_vec()).unwrap())
     };
     let everywhere = |hosts: Option<Vec<String>>| async {
-        let options = HttpOptions { hosts, ..HttpOptions::default() };
+        let options = HttpOptions::default().hosts(hosts);
         let bound = Http::new(server().unwrap()).options(options).bind("0.0.0.0:0").await.unwrap();
         let port = bound.address().port();
         let page = || async { "a page" };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A message that is read says what serde_json sees, and written again it is read as the same.
 pub(crate) fn read(input: &[u8]) {
-    let limits = Limits { depth: crate::input::DEPTH, ..Limits::default() };
+    let limits = Limits::default().depth(crate::input::DEPTH);
     let sent = Bytes::copy_from_slice(input);
     // What a server sends is read as far as it has one meaning.
     for heard in hear(sent.clone(), &limits) {

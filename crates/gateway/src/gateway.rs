@@ -61,15 +61,13 @@ impl Gateway {
 /// What the gateway says of itself. It declares every capability at every start: which server has which may only turn
 /// out later, and clients ask once.
 pub(crate) fn describe(instructions: Option<String>) -> Description {
-    Description {
-        identity: Object::new()
-            .with("name", "dateline")
-            .with("title", "dateline gateway")
-            .with("version", env!("CARGO_PKG_VERSION"))
-            .into(),
-        capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
-        instructions,
-        hint: CacheHint { ttl: Duration::ZERO, public: true },
-        methods: Vec::new(),
-    }
+    let identity = Object::new()
+        .with("name", "dateline")
+        .with("title", "dateline gateway")
+        .with("version", env!("CARGO_PKG_VERSION"));
+    let capabilities = Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with);
+    let mut description = Description::new(identity, capabilities);
+    description.instructions = instructions;
+    description.hint = CacheHint::public(Duration::ZERO);
+    description
 }

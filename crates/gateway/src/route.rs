@@ -108,7 +108,7 @@ impl Gateway {
             Method::ResourcesList => &catalog.resources,
             _ => &catalog.templates,
         };
-        let hint = CacheHint { ttl: Duration::ZERO, public: true };
+        let hint = CacheHint::public(Duration::ZERO);
         let placed = (1..).zip(entries.iter());
         seal::page(placed, request, PAGE_SIZE, hint, &self.0.sealer).map(Answer::Complete)
     }

@@ -6,12 +6,9 @@ use std::sync::Arc;
 use spec::{Method, Revision};
 
 use crate::json::{Object, Raw};
-use crate::model::capability::ClientCapabilities;
-use crate::model::event::EventSink;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::Service;
-use crate::rpc::wire::Id;
 
 /// How many pages of one list are read. Servers send dozens of entries on a page, so this is beyond every real list.
 const PAGES: usize = 1000;
@@ -23,28 +20,14 @@ const WEIGHT: usize = 64 << 20;
 impl Peer {
     /// The peer of requests that no client asked for. It answers no questions and wants no log messages.
     pub fn ours() -> Arc<Peer> {
-        Arc::new(Peer {
-            revision: Revision::LATEST_MODERN,
-            capabilities: Arc::new(ClientCapabilities::default()),
-            client: None,
-            log_level: None,
-            principal: Principal::local(),
-        })
+        Arc::new(Peer::new(Revision::LATEST_MODERN, Principal::local()))
     }
 }
 
 impl Request {
     /// Makes a request that no client asked for.
     pub fn ours(method: Method, params: Object) -> Request {
-        Request {
-            id: Id::number(0),
-            method,
-            params,
-            answers: None,
-            peer: Peer::ours(),
-            wants_progress: false,
-            events: EventSink::discard(),
-        }
+        Request::new(method, params, Peer::ours())
     }
 }
 

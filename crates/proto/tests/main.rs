@@ -17,9 +17,9 @@ use proto::downstream::{Output, Pipe, Served};
 use proto::upstream::{self, Edge, Introduction};
 use proto::wire::{self, Limits};
 use proto::{
-    Answer, BoxFuture, CacheHint, Capabilities, Change, ClientCapabilities, Description, Event, Filter,
-    InputRequest, InputRequired, InputResponses, Level, Listening, Object, Peer, Principal, Raw, Rejection,
-    Request, Service, project,
+    Answer, BoxFuture, Capabilities, Change, ClientCapabilities, Description, Event, Filter, InputRequest,
+    InputRequired, InputResponses, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request,
+    Service, project,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Method, Question, Revision, Revisions};
@@ -29,13 +29,9 @@ struct Stub;
 
 impl Service for Stub {
     fn describe(&self) -> Arc<Description> {
-        Arc::new(Description {
-            identity: object(&json!({"name": "stub", "version": "1", "title": "Stub"})).into(),
-            capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
-            instructions: None,
-            hint: CacheHint::default(),
-            methods: Vec::new(),
-        })
+        let identity = object(&json!({"name": "stub", "version": "1", "title": "Stub"}));
+        let capabilities = Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with);
+        Arc::new(Description::new(identity, capabilities))
     }
     fn call(&self, _: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {
         unreachable!()
@@ -70,7 +66,7 @@ fn pipe() -> Pipe {
     let served = Served {
         service: Arc::new(Stub),
         revisions: Revisions::ALL,
-        limits: Limits { calls: 3, watched: 2, under_way: 10_000, ..Limits::default() },
+        limits: Limits::default().calls(3).watched(2).under_way(10_000),
     };
     Pipe::new(Arc::new(served), Principal::local())
 }
@@ -236,7 +232,7 @@ fn peer(capabilities: &Value) -> Arc<Peer> {
 }
 
 fn tool_call(peer: Arc<Peer>) -> Request {
-    Request { peer, ..Request::ours(Method::ToolsCall, object(&json!({"name": "x"}))) }
+    Request::new(Method::ToolsCall, object(&json!({"name": "x"})), peer)
 }
 
 fn introduction() -> Introduction {
@@ -289,7 +285,9 @@ fn result_types_of_a_modern_upstream_are_read_strictly() {
         (json!([]), Method::ToolsCall, false),
     ] {
         let mut edge = modern_edge();
-        edge.call(20, &Request { method, ..tool_call(Peer::ours()) });
+        let mut request = tool_call(Peer::ours());
+        request.method = method;
+        edge.call(20, &request);
         let outputs = from_upstream(&mut edge, &json!({"jsonrpc": "2.0", "id": 20, "result": result}));
         let [upstream::Output::Answered(20, answer)] = &outputs[..] else { panic!("{outputs:?}") };
         assert_eq!(answer.is_ok(), fine, "{method:?} {result} {answer:?}");

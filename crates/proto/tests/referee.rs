@@ -10,8 +10,8 @@ use proto::project::{self, ResultMeta};
 use proto::upstream::{self, Edge, Introduction};
 use proto::wire::Limits;
 use proto::{
-    Answer, BoxFuture, CacheHint, Capabilities, Change, Description, Event, Filter, InputRequest,
-    InputResponses, Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service,
+    Answer, BoxFuture, Capabilities, Change, Description, Event, Filter, InputRequest, InputResponses, Level,
+    Listening, Object, Peer, Principal, Raw, Rejection, Request, Service,
 };
 use serde_json::{Value, json};
 use spec::{Capability, Direction, Era, Method, Notice, Question, Revision, Revisions, fields};
@@ -209,13 +209,8 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
         let identity = Raw::from(identity(tape));
         let instructions = tape.flip().then(|| tape.text());
         let made = json!({"identity": &identity, "capabilities": capabilities.object()});
-        let description = Description {
-            identity,
-            capabilities,
-            instructions,
-            hint: CacheHint::default(),
-            methods: Vec::new(),
-        };
+        let mut description = Description::new(identity, capabilities);
+        description.instructions = instructions;
         let service = Arc::new(Made(Arc::new(description)));
         for revision in Revision::ALL {
             let introduction = Introduction { identity: object(&json!({"name": "t", "version": "1"})) };

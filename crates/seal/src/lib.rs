@@ -55,6 +55,13 @@ pub trait Keys: Send + Sync + 'static {
     fn keys(&self) -> Vec<Key>;
 }
 
+/// One key that several processes have.
+impl Keys for Key {
+    fn keys(&self) -> Vec<Key> {
+        vec![*self]
+    }
+}
+
 /// A key that is made when the process starts and lost when it ends.
 #[derive(Clone)]
 pub struct ProcessKey(Key);
@@ -212,22 +219,9 @@ mod tests {
     #[test]
     fn mrtr_04_what_is_bound_together_is_not_read_in_two_ways() {
         let of = |params: &'static str| {
-            let peer = proto::Peer {
-                revision: spec::Revision::LATEST_MODERN,
-                capabilities: Arc::default(),
-                client: None,
-                log_level: None,
-                principal: Principal::local(),
-            };
-            purpose(&Request {
-                id: proto::wire::Id::read(&proto::Raw::literal("1")).unwrap(),
-                method: spec::Method::ToolsCall,
-                params: proto::Raw::literal(params).object().unwrap(),
-                answers: None,
-                peer: Arc::new(peer),
-                wants_progress: false,
-                events: proto::EventSink::discard(),
-            })
+            let peer = proto::Peer::new(spec::Revision::LATEST_MODERN, Principal::local());
+            let params = proto::Raw::literal(params).object().unwrap();
+            purpose(&Request::new(spec::Method::ToolsCall, params, Arc::new(peer)))
         };
         assert_ne!(of(r#"{"a":1,"b":2}"#), of(r#"{"a1b":2}"#));
         assert_ne!(of(r#"{"a":12345678901234567890123}"#), of(r#"{"a":12345678901234567890124}"#));

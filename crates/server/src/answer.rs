@@ -52,7 +52,7 @@ impl Server {
         request: &Request,
         entries: impl Iterator<Item = (u64, &'a Raw)>,
     ) -> Result<Answer, Rejection> {
-        let public = CacheHint { ttl: Duration::ZERO, public: true };
+        let public = CacheHint::public(Duration::ZERO);
         let hint = self.0.hints.get(&request.method).copied().unwrap_or(public);
         self.0.pages.of_core(request, entries, hint).map(Answer::Complete)
     }

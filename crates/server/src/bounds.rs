@@ -19,8 +19,8 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords whose values are no schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
 
-/// Checks a schema. Gives how deep a value may nest so that all ways through the schema to one place of it are no more than
-/// [`PARTS`].
+/// Checks a schema. Gives how deep a value may nest so that all ways through the schema to one place of it are no more
+/// than [`PARTS`].
 ///
 /// # Errors
 /// Says what is too much, or which dialect is not known.

@@ -126,8 +126,8 @@ impl Builder {
         self
     }
 
-    /// Sets the keys that seal request states and cursors. Processes that have the same keys can go on with each other's
-    /// requests. By default each process makes a key of its own.
+    /// Sets the keys that seal request states and cursors. Processes that have the same keys can go on with each
+    /// other's requests. By default each process makes a key of its own.
     #[must_use]
     pub fn keys(mut self, keys: impl Keys) -> Builder {
         self.keys = Some(Arc::new(keys));
@@ -148,8 +148,8 @@ impl Builder {
         self
     }
 
-    /// Sets the value of a type that handlers take by [`State`](crate::State). There is one value of each type: a later one
-    /// takes the place of an earlier one.
+    /// Sets the value of a type that handlers take by [`State`](crate::State). There is one value of each type: a later
+    /// one takes the place of an earlier one.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Builder {
         self.states.set(value);
@@ -162,16 +162,16 @@ impl Builder {
         definitions.add_to(self)
     }
 
-    /// Declares tools, prompts and resources even where the server starts with none of them. Set it where they are added
-    /// while the server runs: a client of an older revision does not look for what was not declared.
+    /// Declares tools, prompts and resources even where the server starts with none of them. Set it where they are
+    /// added while the server runs: a client of an older revision does not look for what was not declared.
     #[must_use]
     pub fn dynamic(mut self) -> Builder {
         self.dynamic = true;
         self
     }
 
-    /// Sets for how long, and for whom, clients may keep all lists and what the server says of itself. By default they may
-    /// not keep them.
+    /// Sets for how long, and for whom, clients may keep all lists and what the server says of itself. By default they
+    /// may not keep them.
     #[must_use]
     pub fn cache_lists(mut self, scope: CacheScope, ttl: Duration) -> Builder {
         for list in Method::lists().chain([Method::Discover]) {
@@ -180,8 +180,8 @@ impl Builder {
         self
     }
 
-    /// Sets for how long, and for whom, clients may keep the result of one method: a list, or what the server says of itself
-    /// ([`Method::Discover`]).
+    /// Sets for how long, and for whom, clients may keep the result of one method: a list, or what the server says of
+    /// itself ([`Method::Discover`]).
     #[must_use]
     pub fn cache_method(mut self, method: Method, scope: CacheScope, ttl: Duration) -> Builder {
         self.hints.insert(method, scope.hint(ttl));
@@ -237,14 +237,11 @@ impl Builder {
                 added.push(method);
             }
         }
-        let public = CacheHint { ttl: Duration::ZERO, public: true };
-        let description = Description {
-            identity: self.identity.into(),
-            capabilities,
-            instructions: self.instructions,
-            hint: self.hints.get(&Method::Discover).copied().unwrap_or(public),
-            methods: added,
-        };
+        let public = CacheHint::public(Duration::ZERO);
+        let mut description = Description::new(self.identity, capabilities);
+        description.instructions = self.instructions;
+        description.hint = self.hints.get(&Method::Discover).copied().unwrap_or(public);
+        description.methods = added;
         let keys = match self.keys {
             Some(keys) => keys,
             None => Arc::new(ProcessKey::new().map_err(|e| BuildError::Key { reason: e.to_string() })?),

@@ -8,6 +8,7 @@ use proto::CacheHint;
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum CacheScope {
     /// Every caller: the result is the same for all of them.
     Public,
@@ -18,6 +19,9 @@ pub enum CacheScope {
 impl CacheScope {
     /// A hint that a result of this scope is fresh for a time.
     pub fn hint(self, ttl: Duration) -> CacheHint {
-        CacheHint { ttl, public: self == CacheScope::Public }
+        match self {
+            CacheScope::Public => CacheHint::public(ttl),
+            CacheScope::Private => CacheHint::private(ttl),
+        }
     }
 }

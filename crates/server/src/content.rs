@@ -114,7 +114,8 @@ impl ToolResult {
         ToolResult { structured: Some(raw.clone()), ..ToolResult::new([Content::text(raw.as_str())]) }
     }
 
-    /// Makes a result of a value that is JSON already. It reaches the client to the byte, as structured content and as text.
+    /// Makes a result of a value that is JSON already. It reaches the client to the byte, as structured content and as
+    /// text.
     pub fn raw(value: Raw) -> ToolResult {
         ToolResult { structured: Some(value.clone()), ..ToolResult::new([Content::text(value.as_str())]) }
     }

@@ -6,6 +6,7 @@ use crate::content::ResourceContents;
 ///
 /// A handler can also return text, bytes, or an [`Option`]; see [`crate::IntoResponse`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Contents {
     /// There is no such resource: the client gets an error that says so.
     NotFound,

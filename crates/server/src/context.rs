@@ -6,6 +6,7 @@ use std::task::{self, Poll, Waker};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,13 +25,14 @@ use crate::variables::Variables;
 
 /// The request that a handler works on: its arguments, the client that sent it, and ways to report and to ask.
 ///
-/// A question makes the handler run again. At the first question without an answer, [`Context::elicit`], [`Context::sample`]
-/// and [`Context::list_roots`] do not return, and the handler's future is dropped. When the client has answered, the handler
-/// starts again and gets the answer at the same place. So what stands before a question runs once per round; what must not be
-/// repeated goes into [`Context::once`] or behind the last question. This is the same for every revision.
+/// A question makes the handler run again. At the first question without an answer, [`Context::elicit`],
+/// [`Context::sample`] and [`Context::list_roots`] do not return, and the handler's future is dropped. When the client
+/// has answered, the handler starts again and gets the answer at the same place. So what stands before a question runs
+/// once per round; what must not be repeated goes into [`Context::once`] or behind the last question. This is the same
+/// for every revision.
 ///
-/// A question that was asked decides the round, whatever the handler makes of it. One that is asked elsewhere, in a task
-/// that the handler started, ends there with an error and is asked when the handler returns.
+/// A question that was asked decides the round, whatever the handler makes of it. One that is asked elsewhere, in a
+/// task that the handler started, ends there with an error and is asked when the handler returns.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -104,8 +106,9 @@ impl Context {
         &self.0.variables
     }
 
-    /// Gives a token that is cancelled when the client cancels the request, and when the handler ends at a question. The
-    /// handler's own future is dropped then; the token is for work that the handler started elsewhere, such as a task.
+    /// Gives a token that is cancelled when the client cancels the request, and when the handler ends at a question.
+    /// The handler's own future is dropped then; the token is for work that the handler started elsewhere, such as a
+    /// task.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.cancelled
     }
@@ -136,8 +139,8 @@ impl Context {
     }
 
     /// Makes a page of a list of an extension's own, as the member of a result: the entries behind the place that the
-    /// request's `cursor` names, with `nextCursor` where there are more. A cursor is good for the same method and params
-    /// of the same client.
+    /// request's `cursor` names, with `nextCursor` where there are more. A cursor is good for the same method and
+    /// params of the same client.
     ///
     /// # Errors
     /// When the cursor was not issued for this, or has expired.
@@ -167,8 +170,8 @@ impl Context {
         self.0.request.events.send(Event::Progress(params)).await;
     }
 
-    /// Closes the client's connection, so that a long call holds none; the client comes back for the result after this time.
-    /// Where the revision or the transport has no way to come back, nothing happens.
+    /// Closes the client's connection, so that a long call holds none; the client comes back for the result after this
+    /// time. Where the revision or the transport has no way to come back, nothing happens.
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server>
     pub async fn release(&self, after: Duration) {
@@ -195,8 +198,8 @@ impl Context {
     /// <https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation>
     ///
     /// # Errors
-    /// When the client cannot be asked (see [`Error::is_unsupported_by_client`]), or when its answer does not fit. While there is no
-    /// answer this does not return; in a task of its own it is an error, to be passed on with `?`.
+    /// When the client cannot be asked (see [`Error::is_unsupported_by_client`]), or when its answer does not fit.
+    /// While there is no answer this does not return; in a task of its own it is an error, to be passed on with `?`.
     pub async fn elicit<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -244,9 +247,9 @@ impl Context {
     }
 
     /// Asks the client's model for a completion
-    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/sampling>). `key` names the question within this
-    /// request. `params` is a [`CreateMessage`](crate::CreateMessage), or anything that serializes to the params of
-    /// `sampling/createMessage`.
+    /// (<https://modelcontextprotocol.io/specification/2026-07-28/client/sampling>). `key` names the question within
+    /// this request. `params` is a [`CreateMessage`](crate::CreateMessage), or anything that serializes to the params
+    /// of `sampling/createMessage`.
     ///
     /// # Errors
     /// As [`Context::elicit`].
@@ -274,11 +277,12 @@ impl Context {
         roots.into_iter().map(Root::read).collect::<Option<Vec<Root>>>().ok_or_else(wrong)
     }
 
-    /// Does a piece of work once, however often the handler runs for this request. `key` names the work within the request.
+    /// Does a piece of work once, however often the handler runs for this request. `key` names the work within the
+    /// request.
     ///
-    /// A handler runs again from its start after each question. What was done here is remembered in the request state, which
-    /// is sealed and kept by the client, so it is not done again when the handler runs with the answers, in this process or in
-    /// another one that has the same keys. The value should be small. Work that fails is not remembered.
+    /// A handler runs again from its start after each question. What was done here is remembered in the request state,
+    /// which is sealed and kept by the client, so it is not done again when the handler runs with the answers, in this
+    /// process or in another one that has the same keys. The value should be small. Work that fails is not remembered.
     ///
     /// ```
     /// # use server::{Context, ElicitForm, Result};
@@ -387,6 +391,11 @@ impl Context {
             .filter_map(|(key, answer)| Some((key.to_string(), answer.as_ref().ok()?.read().ok()?)))
             .collect();
         Kept { answers, done: self.lock().done.clone() }
+    }
+
+    /// The head of the HTTP request that carried the request.
+    pub(crate) fn head(&self) -> Option<&Arc<Parts>> {
+        self.0.request.head.as_ref()
     }
 
     pub(crate) fn states(&self) -> &States {

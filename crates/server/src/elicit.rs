@@ -10,7 +10,8 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// A form that a user fills in, for [`Context::elicit`](crate::Context::elicit). `T` is the type of what the user filled in.
+/// A form that a user fills in, for [`Context::elicit`](crate::Context::elicit). `T` is the type of what the user
+/// filled in.
 #[derive(Clone, Debug)]
 pub struct ElicitForm<T> {
     pub(crate) message: String,
@@ -22,10 +23,10 @@ pub struct ElicitForm<T> {
 impl<T: DeserializeOwned + JsonSchema> ElicitForm<T> {
     /// Makes a form with a field for each field of a type.
     ///
-    /// Fields hold text, numbers, truth values, or choices (an enum without data, or a list of such enums). The user may leave
-    /// an [`Option`] empty. Doc comments become descriptions, and attributes say more:
-    /// `#[schemars(title = "…", length(min = 1), range(max = 9))]`, `#[serde(default)]`. Where a type does not fit into a form,
-    /// the question fails.
+    /// Fields hold text, numbers, truth values, or choices (an enum without data, or a list of such enums). The user
+    /// may leave an [`Option`] empty. Doc comments become descriptions, and attributes say more: `#[schemars(title =
+    /// "…", length(min = 1), range(max = 9))]`, `#[serde(default)]`. Where a type does not fit into a form, the
+    /// question fails.
     pub fn new(message: impl Into<String>) -> ElicitForm<T> {
         let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
@@ -40,8 +41,8 @@ impl ElicitForm<Value> {
     }
 }
 
-/// A URL that a user is asked to open, for [`Context::elicit_url`](crate::Context::elicit_url). It is for what the client
-/// must not see, such as passwords.
+/// A URL that a user is asked to open, for [`Context::elicit_url`](crate::Context::elicit_url). It is for what the
+/// client must not see, such as passwords.
 #[derive(Clone, Debug)]
 pub struct ElicitUrl {
     pub(crate) message: String,
@@ -51,8 +52,8 @@ pub struct ElicitUrl {
 }
 
 impl ElicitUrl {
-    /// Makes a question of a message that says why, and the URL. `id` names the question to clients of 2025-11-25, which
-    /// require it.
+    /// Makes a question of a message that says why, and the URL. `id` names the question to clients of 2025-11-25,
+    /// which require it.
     pub fn new(message: impl Into<String>, url: impl Into<String>, id: impl Into<String>) -> ElicitUrl {
         ElicitUrl { message: message.into(), url: url.into(), id: id.into() }
     }

@@ -6,8 +6,8 @@ use proto::Rejection;
 
 /// The error of a handler. `?` turns any [`std::error::Error`] into one.
 ///
-/// The error of a tool becomes a result with `isError`, which the model reads. The error of a prompt or resource becomes a
-/// JSON-RPC error. The client gets the error's text in both cases, so keep secrets and internals out of it.
+/// The error of a tool becomes a result with `isError`, which the model reads. The error of a prompt or resource
+/// becomes a JSON-RPC error. The client gets the error's text in both cases, so keep secrets and internals out of it.
 pub struct Error(pub(crate) Kind);
 
 pub(crate) enum Kind {
@@ -44,8 +44,8 @@ impl Error {
 impl Error {
     /// Gives whether a question failed because the client did not declare that it can be asked it.
     ///
-    /// A handler that can do without the answer goes on. With `?` the client gets an error that says which capability is
-    /// missing.
+    /// A handler that can do without the answer goes on. With `?` the client gets an error that says which capability
+    /// is missing.
     pub fn is_unsupported_by_client(&self) -> bool {
         matches!(self.0, Kind::Rejected(Rejection::MissingCapability(_)))
     }

@@ -36,8 +36,8 @@ impl Extension {
         self
     }
 
-    /// Adds a method for clients that declare the extension; other clients get an error that says so. The function takes
-    /// [`crate::Args`] of the params and returns an object.
+    /// Adds a method for clients that declare the extension; other clients get an error that says so. The function
+    /// takes [`crate::Args`] of the params and returns an object.
     #[must_use]
     pub fn method<T, H: Handler<T, Object>>(self, wire: &'static str, handler: H) -> Extension {
         self.with(wire, true, run(handler))

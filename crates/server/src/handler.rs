@@ -18,7 +18,8 @@ use crate::messages::Messages;
 use crate::schema::{value_of, with_integers};
 use crate::variables::Variables;
 
-/// A type that a handler can take as an argument: [`Args`], [`Variables`], [`State`](crate::State) or [`Context`].
+/// A type that a handler can take as an argument: [`Args`], [`Variables`], [`State`](crate::State),
+/// [`Headers`](crate::Headers), [`RequestExtension`](crate::RequestExtension) or [`Context`].
 pub trait FromRequest: Sized + Send + 'static {
     /// Takes the value from a request.
     ///

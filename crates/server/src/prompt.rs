@@ -37,8 +37,8 @@ pub(crate) struct Ready {
 }
 
 impl Prompt {
-    /// Makes a prompt of its name, a description, and an async function that gives its [`Messages`]. Where the function takes
-    /// [`crate::Args`] of a type, the type's fields are the prompt's arguments.
+    /// Makes a prompt of its name, a description, and an async function that gives its [`Messages`]. Where the function
+    /// takes [`crate::Args`] of a type, the type's fields are the prompt's arguments.
     pub fn new<T, H: Handler<T, Messages>>(name: &str, description: &str, handler: H) -> Prompt {
         let typed = Named::read(H::input_schema());
         let argument = |(name, description, required): &(String, String, bool)| Argument {

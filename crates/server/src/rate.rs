@@ -10,6 +10,7 @@ use proto::{Principal, Rejection};
 
 /// A limit to how often each principal may ask for something.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Rate {
     /// Requests a second in the long run.
     pub per_second: NonZeroU32,
@@ -26,6 +27,17 @@ impl Rate {
     pub const fn per_second(times: u32) -> Rate {
         let times = NonZeroU32::new(times).expect("a rate is at least one a second");
         Rate { per_second: times, burst: times }
+    }
+
+    /// Sets how many requests may come at once; by default as many as a second.
+    ///
+    /// # Panics
+    /// When the number is zero.
+    #[must_use]
+    #[allow(clippy::expect_used)]
+    pub const fn burst(mut self, requests: u32) -> Rate {
+        self.burst = NonZeroU32::new(requests).expect("a burst is at least one request");
+        self
     }
 }
 

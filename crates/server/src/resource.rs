@@ -105,8 +105,8 @@ impl Resource {
     }
 }
 
-/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes [`Variables`](crate::Variables), or
-/// [`crate::Args`] of a type whose fields are the template's variables.
+/// Resources whose URIs follow a template (RFC 6570). The function that reads them takes
+/// [`Variables`](crate::Variables), or [`crate::Args`] of a type whose fields are the template's variables.
 pub struct ResourceTemplate {
     pub(crate) source: String,
     definition: Object,

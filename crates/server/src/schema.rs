@@ -13,14 +13,14 @@ const TOLD: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Validator {
     compiled: jsonschema::Validator,
-    /// Of values that nest deeper it is told that they do not fit, and not where: whether they fit is found out once for
-    /// each place and part of the schema, but where not would be looked for on every way through the schema.
+    /// Of values that nest deeper it is told that they do not fit, and not where: whether they fit is found out once
+    /// for each place and part of the schema, but where not would be looked for on every way through the schema.
     told: usize,
 }
 
 impl Validator {
-    /// Compiles a schema. Patterns are those that can be matched in time that grows with the text: no look-around and no
-    /// references back.
+    /// Compiles a schema. Patterns are those that can be matched in time that grows with the text: no look-around and
+    /// no references back.
     ///
     /// # Errors
     /// Says what is wrong: not a schema, an unknown dialect, a reference to another place, too large, or one that

@@ -61,8 +61,8 @@ impl Server {
         changed
     }
 
-    /// Adds a tool to the running server, and tells clients. A client of an older revision does not look for tools where
-    /// the server did not declare them when it started (see [`crate::Builder::dynamic`]).
+    /// Adds a tool to the running server, and tells clients. A client of an older revision does not look for tools
+    /// where the server did not declare them when it started (see [`crate::Builder::dynamic`]).
     ///
     /// # Errors
     /// When the server has one of that name, or the definition is wrong.

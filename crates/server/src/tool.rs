@@ -11,14 +11,22 @@ use crate::content::ToolResult;
 use crate::handler::{Handler, Run, run};
 use crate::schema::Validator;
 
+/// The member of a definition that is the output schema.
+const OUTPUT: &str = "outputSchema";
+
 /// A tool: its definition and its handler.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
 pub struct Tool {
     pub(crate) name: String,
     definition: Object,
+    /// The output schema is the one of the handler's type.
+    typed_output: bool,
     pub(crate) handler: Run<ToolResult>,
 }
+
+/// Whether results are checked whose output schema comes from their own type.
+const CHECKS_TYPED: bool = cfg!(any(feature = "validate-output", debug_assertions));
 
 /// A tool that was checked.
 pub(crate) struct Ready {
@@ -30,17 +38,19 @@ pub(crate) struct Ready {
 }
 
 impl Tool {
-    /// Makes a tool of its name (1 to 128 characters out of `A-Z a-z 0-9 _ - .`), a description that a model understands,
-    /// and an async function.
+    /// Makes a tool of its name (1 to 128 characters out of `A-Z a-z 0-9 _ - .`), a description that a model
+    /// understands, and an async function.
     pub fn new<T, H: Handler<T, ToolResult>>(name: &str, description: &str, handler: H) -> Tool {
         let input =
             H::input_schema().unwrap_or(Raw::literal(r#"{"type":"object","additionalProperties":false}"#));
         let mut definition =
             Object::new().with("name", name).with("description", description).with("inputSchema", input);
-        if let Some(output) = H::output_schema() {
-            definition.set("outputSchema", output);
+        let output = H::output_schema();
+        let typed_output = output.is_some();
+        if let Some(output) = output {
+            definition.set(OUTPUT, output);
         }
-        Tool { name: name.to_owned(), definition, handler: run(handler) }
+        Tool { name: name.to_owned(), definition, typed_output, handler: run(handler) }
     }
 
     /// Makes a tool of its definition in JSON, with every member that it has. The handler reads
@@ -56,7 +66,7 @@ impl Tool {
         let object = Raw::of(definition).object().map_err(|_| wrong("the definition must be an object"))?;
         let name =
             object.string("name").ok_or_else(|| wrong("\"name\" is required, and must be a string"))?;
-        Ok(Tool { name: name.to_string(), definition: object, handler: run(handler) })
+        Ok(Tool { name: name.to_string(), definition: object, typed_output: false, handler: run(handler) })
     }
 
     /// Says that the tool changes nothing (`readOnlyHint`).
@@ -103,15 +113,17 @@ impl Tool {
         self.with("inputSchema", schema)
     }
 
-    /// Sets an output schema that is written by hand.
+    /// Sets an output schema that is written by hand. Every result is checked against it: one that does not fit ends
+    /// its call with an internal error. A schema that comes from the type of a [`Json`](crate::Json) result is only
+    /// checked in debug builds, and where the feature `validate-output` is on.
     #[must_use]
     pub fn output_schema(self, schema: impl Serialize) -> Tool {
-        self.with("outputSchema", schema)
+        self.with(OUTPUT, schema)
     }
 
     /// Sets that HTTP clients repeat a parameter in the header `Mcp-Param-{header}`. A parameter within another one is
-    /// named by its path: `order.region`. The attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a type's field
-    /// does the same.
+    /// named by its path: `order.region`. The attribute `#[schemars(extend("x-mcp-header" = "Region"))]` of a type's
+    /// field does the same.
     ///
     /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters>
     #[must_use]
@@ -127,6 +139,7 @@ impl Tool {
     /// Sets a member of the definition, such as `annotations`, `icons`, `_meta`.
     #[must_use]
     pub fn with(mut self, member: &'static str, value: impl Serialize) -> Tool {
+        self.typed_output &= member != OUTPUT;
         self.definition.set(member, Raw::of(&value));
         self
     }
@@ -143,11 +156,35 @@ impl Tool {
             return Err(named("the input schema must have \"type\": \"object\"".into()));
         }
         let input = Validator::new(&schema).map_err(|e| named(format!("input: {e}")))?;
-        let output = match self.definition.get("outputSchema") {
+        let output = match self.definition.get(OUTPUT) {
             None => None,
             Some(schema) => Some(Validator::new(schema).map_err(|e| named(format!("output: {e}")))?),
         };
+        // A schema that cannot be used is an error in every build.
+        let output = output.filter(|_| CHECKS_TYPED || !self.typed_output);
         let mirrors = proto::header::header_params(&schema).map_err(named)?.into();
         Ok(Ready { definition: Raw::from(self.definition), handler: self.handler, input, output, mirrors })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handler::Json;
+
+    fn checked(tool: Tool) -> bool {
+        tool.ready().ok().unwrap().output.is_some()
+    }
+
+    #[test]
+    fn a_schema_that_is_written_by_hand_is_checked_in_every_build() {
+        let typed = || Tool::new("t", "Gives a number.", || async { Json(vec![1]) });
+        let any = serde_json::json!({});
+        assert_eq!(checked(typed()), CHECKS_TYPED);
+        assert!(checked(typed().output_schema(&any)));
+        assert!(checked(typed().with("outputSchema", &any)));
+        let definition =
+            serde_json::json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": any});
+        assert!(checked(Tool::from_json(&definition, || async { "text" }).unwrap()));
     }
 }

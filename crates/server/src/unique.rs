@@ -1,5 +1,5 @@
-//! `uniqueItems`, for values that a peer chose: elements that are equal are found in an order of all of them, so that the
-//! work does not depend on how many of them a hash takes for the same.
+//! `uniqueItems`, for values that a peer chose: elements that are equal are found in an order of all of them, so that
+//! the work does not depend on how many of them a hash takes for the same.
 
 use std::cmp::Ordering;
 

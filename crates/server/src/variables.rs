@@ -22,14 +22,14 @@ impl Variables {
         Variables { uri: uri.to_owned(), values, lists }
     }
 
-    /// Gives a variable's value, percent-decoded; empty where the URI has none. Several values of an exploded variable are
-    /// joined as the template writes them: `/` between segments of a path, `,` elsewhere.
+    /// Gives a variable's value, percent-decoded; empty where the URI has none. Several values of an exploded variable
+    /// are joined as the template writes them: `/` between segments of a path, `,` elsewhere.
     pub fn get(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
 
-    /// Gives the values of an exploded variable such as `{/path*}`, percent-decoded one by one; of any other variable one, or
-    /// none where the URI has none.
+    /// Gives the values of an exploded variable such as `{/path*}`, percent-decoded one by one; of any other variable
+    /// one, or none where the URI has none.
     pub fn list(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], Vec::as_slice)
     }

@@ -7,6 +7,7 @@ use crate::revision::{Revision, Revisions};
 /// In legacy revisions the server sends a request of its own; in modern ones the question stands in a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum Question {
     Elicit,
     Sample,

@@ -8,6 +8,7 @@ use std::fmt;
 /// [`Revisions`] whether it has something; it never compares dates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum Revision {
     V2024_11_05,
     V2025_03_26,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 /// An error of a transport, named by what was attempted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransportError {
     /// The server cannot listen on an address.
     #[error("cannot listen on {address}: {source}")]

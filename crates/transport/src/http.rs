@@ -98,21 +98,22 @@ pub fn elsewhere(paths: &Paths, revisions: Revisions, options: Options) -> Route
 }
 
 async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
-    let who = endpoint.crowd.who(&parts.extensions);
-    handle(&endpoint, &parts, body, who).await.unwrap_or_else(refused)
+    let (mut head, body) = request.into_parts();
+    let who = endpoint.crowd.who(&mut head.extensions);
+    handle(&endpoint, head, body, who).await.unwrap_or_else(refused)
 }
 
 /// Does with a request what the rules of the protocol say.
 async fn handle(
     endpoint: &Arc<Endpoint>,
-    parts: &Parts,
+    mut head: Parts,
     body: impl http_body::Body<Data = Bytes> + Unpin,
     who: Who,
 ) -> Result<Response<Body>, Refusal> {
-    let (headers, served) = (&parts.headers, &endpoint.served);
-    let principal = endpoint.options.authenticate.authenticate(parts).await?;
-    let accept = match rules::head(&parts.method, headers, served.revisions)? {
+    let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
+    let head = Arc::new(head);
+    let (headers, served) = (&head.headers, &endpoint.served);
+    let accept = match rules::head(&head.method, headers, served.revisions)? {
         Head::Post(accept) => accept,
         Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, who),
         Head::Delete(id) => return legacy::delete(endpoint, headers, id, &principal),
@@ -120,7 +121,7 @@ async fn handle(
     let body = read(body, headers, who, endpoint).await?;
     let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id, &principal));
     let of_session = session.as_ref().map(|session| session.rules());
-    match rules::post(headers, body, accept, of_session, served, &principal)? {
+    match rules::post(&head, body, accept, of_session, served, &principal)? {
         Posted::Session(payload) => match session {
             Some(session) => {
                 let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);

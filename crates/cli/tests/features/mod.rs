@@ -76,13 +76,9 @@ impl Custom {
         capabilities: &[Capability],
         answer: fn(Request) -> BoxFuture<'static, Result<Answer, Rejection>>,
     ) -> Custom {
-        let description = Description {
-            identity: Object::new().with("name", "custom").with("version", "1").into(),
-            capabilities: capabilities.iter().fold(Capabilities::none(), |all, one| all.with(*one)),
-            instructions: None,
-            hint: dateline::CacheHint::default(),
-            methods: Vec::new(),
-        };
+        let identity = Object::new().with("name", "custom").with("version", "1");
+        let capabilities = capabilities.iter().fold(Capabilities::none(), |all, one| all.with(*one));
+        let description = Description::new(identity, capabilities);
         Custom { description: Arc::new(description), answer }
     }
 }

@@ -15,7 +15,7 @@ use super::{House, call, everywhere};
 
 #[testkit::test]
 async fn tool_08_calls_are_limited_by_rate() {
-    let rate = Rate { per_second: 1.try_into().unwrap(), burst: 3.try_into().unwrap() };
+    let rate = Rate::per_second(1).burst(3);
     for (wire, revision) in everywhere() {
         let what = format!("{wire:?} {revision}");
         let ran = Arc::new(AtomicUsize::new(0));

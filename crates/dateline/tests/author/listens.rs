@@ -173,7 +173,7 @@ async fn sub_04_a_listen_has_no_timeout() {
     let server = live(&gate);
     // Shorter than any day.
     let second = Duration::from_secs(1);
-    let options = HttpOptions { body_timeout: second, session_idle: second, ..HttpOptions::default() };
+    let options = HttpOptions::default().body_timeout(second).session_idle(second);
     let house = House::with(&server, options, Limits::default()).await;
     for wire in WIRES {
         let mut client = house.client(wire, MODERN, json!({})).await;

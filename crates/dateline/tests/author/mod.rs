@@ -3,6 +3,7 @@
 mod asking;
 mod calls;
 mod forms;
+mod head;
 mod listens;
 mod memory;
 mod mirrored;

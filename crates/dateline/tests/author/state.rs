@@ -6,12 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use dateline::seal::{Clock, Key, Keys, Sealer, SystemClock, purpose};
 use dateline::{
-    Args, CacheScope, Context, ElicitForm, Error, Limits, Method, Object, Peer, Principal, Prompt, Raw,
-    Resource, Result,
+    Args, CacheScope, Context, ElicitForm, Error, Limits, Method, Object, Peer, Principal, Prompt, Resource,
+    Result,
 };
 use dateline::{HttpOptions, Revision, Server, Tool};
-use proto::wire::Id;
-use proto::{EventSink, Request};
+use proto::Request;
 use serde_json::{Value, json};
 use testkit::{Client, MODERN, WIRES, Wire};
 
@@ -157,22 +156,8 @@ impl Clock for Behind {
 
 /// What the server with a key would have sealed some time ago, for an hour.
 fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) -> String {
-    let peer = Peer {
-        revision: Revision::LATEST_MODERN,
-        capabilities: Arc::default(),
-        client: None,
-        log_level: None,
-        principal: principal.clone(),
-    };
-    let request = Request {
-        id: Id::read(&Raw::literal("1")).unwrap(),
-        method: Method::ToolsCall,
-        params: Object::of(params),
-        answers: None,
-        peer: Arc::new(peer),
-        wants_progress: false,
-        events: EventSink::discard(),
-    };
+    let peer = Arc::new(Peer::new(Revision::LATEST_MODERN, principal.clone()));
+    let request = Request::new(Method::ToolsCall, Object::of(params), peer);
     let kept = json!({"answers": [["first", accept(json!({"word": "swordfish"}))]]});
     Sealer::new(Fixed(key), clock)
         .seal(&purpose(&request), principal, Duration::from_secs(3600), &kept)
@@ -230,7 +215,7 @@ async fn mrtr_08_nothing_waits_for_the_answers_to_what_was_asked() {
     };
     let server = Server::new("asks", "1").tool(Tool::new("ask", "Asks.", ask)).build().unwrap();
     // No more than two calls of a pipe may be under way: those that ask are not.
-    let limits = Limits { calls: 2, ..Limits::default() };
+    let limits = Limits::default().calls(2);
     let house = House::with(&server, HttpOptions::default(), limits).await;
     for wire in WIRES {
         let mut client = house.client(wire, MODERN, everything()).await;

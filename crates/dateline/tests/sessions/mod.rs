@@ -124,7 +124,7 @@ async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
 
 #[testkit::test]
 async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_that_is_in_use() {
-    let gated = Gated::start(HttpOptions { sessions: 4, ..HttpOptions::default() }).await;
+    let gated = Gated::start(HttpOptions::default().sessions(4)).await;
     let mut works = gated.session(LEGACY[0]).await;
     let call = works.begin("tools/call", count(1)).await;
     works.next("notifications/progress").await;
@@ -147,7 +147,7 @@ async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_
     let ended = reads.leftovers().iter().any(|a| matches!(a, Arrival::End(of) if *of == stream));
     assert!(!ended && gated.is_there(&reads).await);
     // Where all are in use a stream that is only read goes before a call that is worked on.
-    let full = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
+    let full = Gated::start(HttpOptions::default().sessions(2)).await;
     let mut works = full.session(LATEST_LEGACY).await;
     works.begin("tools/call", count(1)).await;
     works.next("notifications/progress").await;
@@ -164,7 +164,7 @@ async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_
 #[testkit::test]
 async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_longest_unused_go_first() {
     // Each keeps some 11 kB.
-    let gated = Gated::start(HttpOptions { kept: 40_000, ..HttpOptions::default() }).await;
+    let gated = Gated::start(HttpOptions::default().kept(40_000)).await;
     let mut sessions = Vec::new();
     for _ in 0..8 {
         let live = gated.session(LATEST_LEGACY).await;
@@ -184,7 +184,7 @@ async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_
 
 #[testkit::test]
 async fn listens_are_limited_and_one_that_ends_makes_room() {
-    let gated = Gated::start(HttpOptions { listens: 2, ..HttpOptions::default() }).await;
+    let gated = Gated::start(HttpOptions::default().listens(2)).await;
     let listen = || async {
         let mut client = Client::connect(&gated.url);
         let wanted = json!({"notifications": {"toolsListChanged": true}});
@@ -209,7 +209,7 @@ async fn listens_are_limited_and_one_that_ends_makes_room() {
 async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
     let long = Tool::new("long", "Says much.", || async { "x".repeat(32 << 20) });
     let server = Server::new("long", "1").tool(long).build().unwrap();
-    let options = HttpOptions { stall: Duration::from_millis(100), ..HttpOptions::default() };
+    let options = HttpOptions::default().stall(Duration::from_millis(100));
     let url = serve(server, options).await;
     for revision in [None, Some(LATEST_LEGACY)] {
         let mut opened = Client::connect(&url);
@@ -257,7 +257,7 @@ async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
 
 #[testkit::test]
 async fn sse_02_no_more_streams_are_opened_than_sessions_may_be_and_unused_ones_go() {
-    let gated = Gated::start(HttpOptions { sessions: 2, ..HttpOptions::default() }).await;
+    let gated = Gated::start(HttpOptions::default().sessions(2)).await;
     let at = sse_url(&gated.url);
     let mut unused = Client::connect_sse(&at).await;
     let mut open = [Client::connect_sse(&at).await, Client::connect_sse(&at).await];
@@ -278,7 +278,7 @@ async fn a_session_that_nobody_uses_ends_and_one_with_a_call_or_an_open_stream_d
     // Long enough for two requests that follow one another.
     let idle = Duration::from_millis(600);
     let one = async |revision| {
-        let gated = Gated::start(HttpOptions { session_idle: idle, ..HttpOptions::default() }).await;
+        let gated = Gated::start(HttpOptions::default().session_idle(idle)).await;
         ends_unless_used(&gated, revision).await;
     };
     let [first, second, third, fourth] = LEGACY;
@@ -367,7 +367,7 @@ async fn vanish(gated: &Gated, of: &Client, id: &str, to: u32) -> String {
 async fn http_14_what_is_kept_is_bounded_and_responses_are_kept_longest() {
     let (few, small) = (Replay { messages: 5, bytes: 1 << 20 }, Replay { messages: 1000, bytes: 1200 });
     for (replay, most) in [(few, 5), (small, 12)] {
-        let gated = Gated::start(HttpOptions { replay, ..HttpOptions::default() }).await;
+        let gated = Gated::start(HttpOptions::default().replay(replay)).await;
         for revision in LEGACY {
             let live = gated.session(revision).await;
             let seen = vanish(&gated, &live, "a", 100).await;
@@ -404,7 +404,7 @@ async fn http_14_what_is_kept_is_bounded_and_responses_are_kept_longest() {
 #[testkit::test]
 async fn http_14_the_responses_of_many_calls_are_kept_as_far_as_there_is_room_and_the_rest_is_400() {
     let replay = Replay { messages: 5, bytes: 1 << 20 };
-    let gated = Gated::start(HttpOptions { replay, ..HttpOptions::default() }).await;
+    let gated = Gated::start(HttpOptions::default().replay(replay)).await;
     for revision in LEGACY {
         let live = gated.session(revision).await;
         let mut seen = Vec::new();
@@ -432,7 +432,7 @@ async fn http_14_the_responses_of_many_calls_are_kept_as_far_as_there_is_room_an
 
 #[testkit::test]
 async fn http_16_and_sse_every_quiet_stream_carries_comments_from_its_start() {
-    let options = HttpOptions { keep_alive: Duration::from_millis(20), ..HttpOptions::default() };
+    let options = HttpOptions::default().keep_alive(Duration::from_millis(20));
     let gated = Gated::start(options).await;
     for revision in LEGACY {
         let live = gated.session(revision).await;

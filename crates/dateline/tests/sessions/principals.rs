@@ -1,7 +1,6 @@
 //! Who asks, where the endpoint asks for that: a session belongs to whoever opened it.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
@@ -21,7 +20,7 @@ struct Named;
 impl Authenticate for Named {
     fn authenticate<'a>(
         &'a self,
-        head: &'a Parts,
+        head: &'a mut Parts,
     ) -> Pin<Box<dyn Future<Output = Result<Principal, Challenge>> + Send + 'a>> {
         let token = head.headers.get("authorization").and_then(|value| value.to_str().ok());
         let name = token.and_then(|token| token.strip_prefix("Bearer "));
@@ -36,7 +35,7 @@ impl Authenticate for Named {
 async fn guarded() -> String {
     let who = |cx: Context| async move { cx.peer().principal.as_str().to_owned() };
     let server = Server::new("who", "1").tool(Tool::new("who", "Says who asks.", who)).build().unwrap();
-    serve(server, HttpOptions { authenticate: Arc::new(Named), ..HttpOptions::default() }).await
+    serve(server, HttpOptions::default().authenticate(Named)).await
 }
 
 /// Posts a message; gives the status and the first message of the answer.

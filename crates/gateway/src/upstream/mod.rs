@@ -86,7 +86,8 @@ impl Upstream {
     pub(crate) fn new(options: ServerOptions, settings: &Settings, logs: &Arc<Logs>) -> Arc<Upstream> {
         let (name, to) = (options.name.clone(), Arc::clone(logs));
         let stderr = Stderr(Arc::new(move |line: &str| to.note(&name, line)));
-        let mut settings = Settings { stderr: Some(stderr), ..settings.clone() };
+        let mut settings = settings.clone();
+        settings.stderr = Some(stderr);
         if let Some(timeout) = options.call_timeout {
             settings.call = timeout;
         }
@@ -355,7 +356,8 @@ impl Upstream {
             (None, Some(era)) => EraHint::Seen(era),
             (None, None) => EraHint::Unknown,
         };
-        let settings = Settings { era, ..self.settings.clone() };
+        let mut settings = self.settings.clone();
+        settings.era = era;
         let client = match &self.options.target {
             Target::Local(service) => return Ok(Connection::new(0, Arc::clone(service), None)),
             Target::Unusable(why) => return Err(why.clone()),

@@ -52,7 +52,7 @@ impl Pipe {
         match (read, &mut self.session) {
             (Ok(message), Some(session)) => session.receive(message, &self.served, true),
             (Ok(message), None) => self.first(message),
-            (Err(Unreadable::Batch(sent)), Some(session)) => session.batch(&sent, &self.served, true),
+            (Err(Unreadable::Batch(batch)), Some(session)) => session.batch(&batch, &self.served, true),
             (Err(error), _) => unreadable(&error, self.rules()).map(Output::Reply).into_iter().collect(),
         }
     }

@@ -133,17 +133,19 @@ impl Session {
     /// one array.
     ///
     /// <https://modelcontextprotocol.io/specification/2025-03-26/basic#batching>
-    pub fn batch(&mut self, sent: &Raw, served: &Served, askable: bool) -> Vec<Output> {
+    pub fn batch(&mut self, batch: &wire::Batch, served: &Served, askable: bool) -> Vec<Output> {
         let rules = self.rules();
-        if let Some(refusal) = self.refuses(sent, served) {
+        if let Some(refusal) = self.refuses(batch, served) {
             return vec![Output::Reply(refusal)];
         }
         let name = self.batches.begin();
         let mut outputs = Vec::new();
-        for element in sent.array().unwrap_or_default() {
+        for element in batch.sent.array().unwrap_or_default() {
             match wire::sort(element) {
                 Err(error) => self.batches.add(name, unreadable(&error, rules)),
                 Ok(Message::Request(call)) => {
+                    let mut call = call;
+                    call.head.clone_from(&batch.head);
                     let began = match Method::parse(&call.method) {
                         Some(Method::Initialize) => {
                             let why = Rejection::Invalid("initialize comes alone, not in an array".into());
@@ -173,10 +175,10 @@ impl Session {
 
     /// The refusal of a whole array: of one in a revision that has none, of an empty one, and of one that holds more
     /// messages than it may.
-    pub fn refuses(&self, sent: &Raw, served: &Served) -> Option<Bytes> {
-        let (rules, most) = (self.rules(), served.limits.batch);
+    pub fn refuses(&self, batch: &wire::Batch, served: &Served) -> Option<Bytes> {
+        let (rules, most, sent) = (self.rules(), served.limits.batch, &batch.sent);
         if !rules.batches {
-            return unreadable(&wire::Unreadable::Batch(sent.clone()), rules);
+            return unreadable(&wire::Unreadable::Batch(batch.clone()), rules);
         }
         let why = if !wire::holds_more(sent, 0) {
             "an empty array holds no message".to_owned()
@@ -278,7 +280,8 @@ impl Session {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
                 let wants_progress = token.is_some();
-                let repeat = Repeat { method, params, answers: None, peer, wants_progress };
+                let head = call.head.clone();
+                let repeat = Repeat { method, params, answers: None, peer, wants_progress, head };
                 let request = repeat.request(&call.id);
                 let key = self.key();
                 let work = Work::Call { repeat, interim: None, rounds: 0 };

@@ -90,7 +90,8 @@ pub(crate) fn modern(
     strip(&mut params, inner);
     let wants_progress = token.is_some();
     let id = call.id.clone();
-    let request = Request { id, method, params, answers, peer, wants_progress, events: EventSink::discard() };
+    let (head, events) = (call.head.clone(), EventSink::discard());
+    let request = Request { id, method, params, answers, peer, head, wants_progress, events };
     Ok(Admitted { request, token, description })
 }
 

@@ -10,6 +10,7 @@ use crate::json::{Object, Raw};
 ///
 /// Only [`Rejection::render`] knows which code and which HTTP status belong to it.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Rejection {
     /// The bytes cannot be read as a message.
     #[error("{0}")]

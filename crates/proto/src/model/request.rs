@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use spec::{Method, Revision};
 
@@ -16,6 +17,7 @@ use crate::rpc::wire::Id;
 /// What is known of the client that sent a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "SavedPeer", into = "SavedPeer")]
+#[non_exhaustive]
 pub struct Peer {
     /// The revision that it speaks.
     pub revision: Revision,
@@ -27,6 +29,13 @@ pub struct Peer {
     pub log_level: Option<Level>,
     /// On whose behalf it sends requests.
     pub principal: Principal,
+}
+
+impl Peer {
+    /// Makes a peer of a revision that can be asked nothing, says nothing about itself, and wants no log messages.
+    pub fn new(revision: Revision, principal: Principal) -> Peer {
+        Peer { revision, capabilities: Arc::default(), client: None, log_level: None, principal }
+    }
 }
 
 /// What is written of a [`Peer`].
@@ -83,6 +92,7 @@ impl Principal {
 
 /// A request that is complete in itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Request {
     /// The id that the client gave it. It is for people and logs only: several clients may use the same id.
     pub id: Id,
@@ -94,10 +104,29 @@ pub struct Request {
     pub answers: Option<InputResponses>,
     /// The client that sent it.
     pub peer: Arc<Peer>,
+    /// The head of the HTTP request that carried it; none on a pipe. Its extensions hold what layers of the HTTP server left
+    /// there.
+    pub head: Option<Arc<Parts>>,
     /// Whether the client asked for progress notifications.
     pub wants_progress: bool,
     /// Takes the progress and the log messages of the request.
     pub events: EventSink,
+}
+
+impl Request {
+    /// Makes a request without answers and without an HTTP head, under the id 0. It wants neither progress nor log messages.
+    pub fn new(method: Method, params: Object, peer: Arc<Peer>) -> Request {
+        Request {
+            id: Id::number(0),
+            method,
+            params,
+            answers: None,
+            peer,
+            head: None,
+            wants_progress: false,
+            events: EventSink::discard(),
+        }
+    }
 }
 
 /// The answer to a request that does not fail.

@@ -35,6 +35,7 @@ pub trait Service: Send + Sync + 'static {
 
 /// What a service says about itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Description {
     /// Its `Implementation` object: name, version and optional members. Every result repeats its text.
     pub identity: Raw,
@@ -49,6 +50,13 @@ pub struct Description {
 }
 
 impl Description {
+    /// Describes a service by its `Implementation` object and what it can do. It has no instructions and no methods of
+    /// extensions, and clients may not keep the description.
+    pub fn new(identity: impl Into<Raw>, capabilities: Capabilities) -> Description {
+        let (identity, hint) = (identity.into(), CacheHint::default());
+        Description { identity, capabilities, instructions: None, hint, methods: Vec::new() }
+    }
+
     /// Returns the identity that a server sent; an empty object where it sent no object.
     pub fn identity(sent: Option<&Raw>) -> Raw {
         sent.filter(|raw| raw.object().is_ok()).cloned().unwrap_or(Raw::literal("{}"))
@@ -72,9 +80,23 @@ pub struct ExtensionMethod {
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct CacheHint {
     /// How long a client may keep the result.
     pub ttl: Duration,
     /// Whether the result is the same for every client, so that a shared cache may keep it.
     pub public: bool,
+}
+
+impl CacheHint {
+    /// Makes a hint that every client may keep the result for a time. Of zero, it says only that the result is the same for
+    /// every client.
+    pub const fn public(ttl: Duration) -> CacheHint {
+        CacheHint { ttl, public: true }
+    }
+
+    /// Makes a hint that the client that asked, and no shared cache, may keep the result for a time.
+    pub const fn private(ttl: Duration) -> CacheHint {
+        CacheHint { ttl, public: false }
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use http::request::Parts;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use spec::{Rules, meta};
@@ -110,6 +111,8 @@ pub struct Call {
     pub method: ByteString,
     /// The params as sent.
     pub params: Option<Raw>,
+    /// The head of the HTTP request that carried it, where one did.
+    pub head: Option<Arc<Parts>>,
     opened: OnceLock<Result<Opened, ParseError>>,
 }
 
@@ -125,7 +128,7 @@ pub(crate) struct Opened {
 impl Call {
     /// Makes a request.
     pub fn new(id: Id, method: ByteString, params: Option<Raw>) -> Call {
-        Call { id, method, params, opened: OnceLock::new() }
+        Call { id, method, params, head: None, opened: OnceLock::new() }
     }
 
     /// Returns the params, opened. They are opened at the first call only: the era of a request is found by them, and
@@ -149,13 +152,22 @@ impl Call {
     }
 }
 
+/// An array, which may hold several messages.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The array as sent.
+    pub sent: Raw,
+    /// The head of the HTTP request that carried it, where one did.
+    pub head: Option<Arc<Parts>>,
+}
+
 /// Why a text is not accepted as a message.
 #[derive(Clone, Debug)]
 pub enum Unreadable {
     /// It is not JSON.
     Parse(ParseError),
     /// It is an array, which may hold several messages.
-    Batch(Raw),
+    Batch(Batch),
     /// It is JSON, but no message.
     Invalid {
         /// Its id, where it has a valid one.
@@ -169,6 +181,7 @@ pub enum Unreadable {
 
 /// Limits on what one peer may send.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// The length of a message in bytes.
     pub message: usize,
@@ -194,6 +207,51 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Sets how many bytes a message may have; 16 MiB by default.
+    #[must_use]
+    pub const fn message(mut self, bytes: usize) -> Limits {
+        self.message = bytes;
+        self
+    }
+
+    /// Sets how deep objects and arrays may be nested; 128 levels by default.
+    #[must_use]
+    pub const fn depth(mut self, levels: usize) -> Limits {
+        self.depth = levels;
+        self
+    }
+
+    /// Sets how many requests of a session or pipe may wait for their answers at once; 1000 by default.
+    #[must_use]
+    pub const fn calls(mut self, requests: usize) -> Limits {
+        self.calls = requests;
+        self
+    }
+
+    /// Sets how many bytes the requests of a session or pipe that wait for their answers may have together; 64 MiB by
+    /// default. A single request may be longer.
+    #[must_use]
+    pub const fn under_way(mut self, bytes: usize) -> Limits {
+        self.under_way = bytes;
+        self
+    }
+
+    /// Sets how many messages an array may hold; 100 by default.
+    #[must_use]
+    pub const fn batch(mut self, messages: usize) -> Limits {
+        self.batch = messages;
+        self
+    }
+
+    /// Sets how many resources a session or a `subscriptions/listen` request may watch; 1000 by default.
+    #[must_use]
+    pub const fn watched(mut self, resources: usize) -> Limits {
+        self.watched = resources;
+        self
+    }
+}
+
 /// Reads one message.
 ///
 /// # Errors
@@ -203,13 +261,26 @@ pub fn read(bytes: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
     sort(raw)
 }
 
+/// Reads a message, or an array of them, out of the body of an HTTP request. Its head goes with the requests in it.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_body(body: Bytes, head: &Arc<Parts>, limits: &Limits) -> Result<Message, Unreadable> {
+    let head = Some(Arc::clone(head));
+    match read(body, limits) {
+        Ok(Message::Request(call)) => Ok(Message::Request(Call { head, ..call })),
+        Err(Unreadable::Batch(batch)) => Err(Unreadable::Batch(Batch { head, ..batch })),
+        other => other,
+    }
+}
+
 /// Reads one message from a JSON value.
 ///
 /// # Errors
 /// Where the value is no message.
 pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
     if raw.starts_with('[') {
-        return Err(Unreadable::Batch(raw));
+        return Err(Unreadable::Batch(Batch { sent: raw, head: None }));
     }
     let invalid = |id: Option<Id>, why| Unreadable::Invalid { id, why, silent: false };
     let object = match raw.object() {

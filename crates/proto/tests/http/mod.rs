@@ -2,7 +2,8 @@
 
 mod streams;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, StatusCode};
 use proto::Principal;
 use proto::downstream::http::{
     Accept, CallResponse, Head, HttpSession, Posted, Refusal, Replay, delete, get, head, http_sse, post,
@@ -19,6 +20,13 @@ pub(crate) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     let plain = [("content-type", "application/json")];
     let all = plain.iter().chain(pairs);
     all.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
+}
+
+/// The head of a request with these headers.
+fn head_of(headers: &HeaderMap) -> Arc<Parts> {
+    let (mut head, ()) = Request::new(()).into_parts();
+    head.headers = headers.clone();
+    Arc::new(head)
 }
 
 fn status(refusal: Refusal) -> u16 {
@@ -38,7 +46,7 @@ fn posted(
     let sent = headers(sent);
     let accept = Accept::read(&sent).unwrap();
     let rules = session.map(Revision::rules);
-    let posted = post(&sent, bytes(body), accept, rules, &served, &Principal::anonymous());
+    let posted = post(&head_of(&sent), bytes(body), accept, rules, &served, &Principal::anonymous());
     posted.map_err(status).map(|posted| match posted {
         Posted::Session(_) => "session",
         Posted::Open { .. } => "open",

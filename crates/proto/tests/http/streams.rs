@@ -15,7 +15,7 @@ use spec::{Revisions, header as name};
 use std::sync::Arc;
 
 use super::super::{Stub, bytes, parsed, read};
-use super::headers;
+use super::{head_of, headers};
 
 const MOST: usize = 2;
 
@@ -34,7 +34,8 @@ fn opened(moves: bool, revision: &str, replay: Replay) -> Opened {
         "params": {"protocolVersion": revision, "capabilities": {}}});
     let sent = headers(&[]);
     let accept = Accept::read(&sent).unwrap();
-    let posted = post(&sent, bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
+    let posted =
+        post(&head_of(&sent), bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
     let Posted::Open { id, session, .. } = posted else { panic!("{posted:?}") };
     let random = Random { id: [0xf0; 16], events: 0xabc_u32.to_ne_bytes() };
     let (name, session) = HttpSession::open(*session, &id, Some(random), replay).unwrap();

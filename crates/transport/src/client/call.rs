@@ -211,7 +211,9 @@ mod tests {
     fn request(answers: Option<&Raw>) -> Request {
         let answers =
             answers.map(|state| InputResponses { state: Some(state.clone()), ..Default::default() });
-        Request { answers, ..Request::ours(Method::ToolsCall, Object::new()) }
+        let mut request = Request::ours(Method::ToolsCall, Object::new());
+        request.answers = answers;
+        request
     }
 
     fn questions() -> Vec<(ByteString, InputRequest)> {
@@ -279,8 +281,9 @@ mod tests {
     fn only_whoever_made_a_call_goes_on_with_it() {
         let (mut calls, state) = asked();
         let mut other = request(Some(&state));
-        let peer = (*other.peer).clone();
-        other.peer = std::sync::Arc::new(proto::Peer { principal: Principal::anonymous(), ..peer });
+        let mut peer = (*other.peer).clone();
+        peer.principal = Principal::anonymous();
+        other.peer = std::sync::Arc::new(peer);
         assert!(calls.resume(&state, &other).is_none());
         for wrong in ["", "16", "16.", "17.0", "x.0"] {
             let wrong = Raw::from(wrong);

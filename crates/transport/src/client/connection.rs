@@ -462,8 +462,9 @@ mod tests {
             Arc::new(Connection::new(negotiated, false, settings, outbox, CancellationToken::new()));
         let declared = Object::new().with("roots", Raw::literal("{}"));
         let capabilities = Arc::new(ClientCapabilities::read(declared, revision));
-        let peer = Arc::new(Peer { capabilities, ..(*Peer::ours()).clone() });
-        let request = Request { peer, ..Request::ours(Method::ToolsCall, Object::new()) };
+        let mut peer = (*Peer::ours()).clone();
+        peer.capabilities = capabilities;
+        let request = Request::new(Method::ToolsCall, Object::new(), Arc::new(peer));
         let started = connection.begin(&request).unwrap();
         let question = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, Question::ListRoots.wire());
         for heard in proto::hear(question.into(), &connection.settings.limits) {

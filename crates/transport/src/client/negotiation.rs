@@ -3,7 +3,7 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use proto::upstream::{Calls, Edge};
-use proto::{CacheHint, CallKey, Capabilities, Description, Object, Raw, Rejection};
+use proto::{CallKey, Capabilities, Description, Object, Raw, Rejection};
 use spec::{Code, Era, Revision, Revisions, meta};
 
 use super::settings::Settings;
@@ -67,13 +67,9 @@ fn from_error(error: &Raw) -> Option<Vec<String>> {
 
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Negotiated {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
-    let description = Description {
-        identity: Description::identity(object(meta::META).get(meta::SERVER_INFO)),
-        capabilities: Capabilities::read(&object("capabilities")),
-        instructions: result.string("instructions").map(|text| text.to_string()),
-        hint: CacheHint::default(),
-        methods: Vec::new(),
-    };
+    let identity = Description::identity(object(meta::META).get(meta::SERVER_INFO));
+    let mut description = Description::new(identity, Capabilities::read(&object("capabilities")));
+    description.instructions = result.string("instructions").map(|text| text.to_string());
     Negotiated { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }
 

@@ -11,6 +11,7 @@ use super::stdio::Guard;
 
 /// How a connection to a server is made and kept.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// What the client tells the server about itself.
     pub introduction: Introduction,
@@ -36,6 +37,7 @@ pub struct Settings {
 
 /// What is known of a server's era before the client connects to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EraHint {
     /// Nothing is known: the client asks the server.
     #[default]

@@ -14,8 +14,9 @@ use proto::{BoxFuture, Principal};
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization>
 pub trait Authenticate: Debug + Send + Sync + 'static {
-    /// Reads the head of a request, and gives the principal or the challenge that the client is answered with.
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Principal, Challenge>>;
+    /// Reads the head of a request, and gives the principal or the challenge that the client is answered with. What it
+    /// puts into the extensions of the head, such as the claims of a token, a handler can take.
+    fn authenticate<'a>(&'a self, head: &'a mut Parts) -> BoxFuture<'a, Result<Principal, Challenge>>;
 }
 
 /// Takes every request as one of [`Principal::anonymous`]: the endpoint is open.
@@ -23,7 +24,7 @@ pub trait Authenticate: Debug + Send + Sync + 'static {
 pub struct Anonymous;
 
 impl Authenticate for Anonymous {
-    fn authenticate<'a>(&'a self, _: &'a Parts) -> BoxFuture<'a, Result<Principal, Challenge>> {
+    fn authenticate<'a>(&'a self, _: &'a mut Parts) -> BoxFuture<'a, Result<Principal, Challenge>> {
         Box::pin(std::future::ready(Ok(Principal::anonymous())))
     }
 }

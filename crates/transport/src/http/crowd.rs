@@ -37,9 +37,10 @@ impl Crowd {
         }
     }
 
-    /// On whose account a request is. In another program's server only its address is known, if that.
-    pub(crate) fn who(&self, of: &Extensions) -> Who {
-        if let Some(seat) = of.get::<Arc<Seat>>() {
+    /// On whose account a request is. In another program's server only its address is known, if that. The connection's
+    /// seat is taken out: a request may outlast the connection, and must not count for it.
+    pub(crate) fn who(&self, of: &mut Extensions) -> Who {
+        if let Some(seat) = of.remove::<Arc<Seat>>() {
             return seat.who();
         }
         match of.get::<ConnectInfo<SocketAddr>>() {

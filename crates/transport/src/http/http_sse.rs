@@ -119,15 +119,15 @@ async fn open(
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
-    let (parts, _) = request.into_parts();
-    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
-    rules::open(&parts.method, &parts.headers)?;
+    let (mut head, _) = request.into_parts();
+    let who = endpoint.crowd.who(&mut head.extensions);
+    let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
+    rules::open(&head.method, &head.headers)?;
     let id: Arc<str> = rules::new_session_id(random())?.into();
     let (messages, incoming) = mpsc::channel(POSTED);
     let (rules, let_go) = (Arc::new(OnceLock::new()), CancellationToken::new());
     let source = Posted { messages: incoming, rules: Arc::clone(&rules) };
     let posts = Posts { messages, principal: principal.clone(), rules, let_go: let_go.clone(), used: false };
-    let who = endpoint.crowd.who(&parts.extensions);
     {
         let mut sessions = http_sse.sessions();
         make_room(&mut sessions, endpoint.crowd.sessions, who).map_err(|limit| full(&limit))?;
@@ -173,10 +173,12 @@ pub(crate) async fn message(State(http_sse): State<Arc<HttpSse>>, request: Reque
 
 async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
-    let (parts, body) = request.into_parts();
-    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
-    rules::head(&parts.method, &parts.headers)?;
-    let posts = rules::session_id(parts.uri.query()).and_then(|id| {
+    let (mut head, body) = request.into_parts();
+    let who = endpoint.crowd.who(&mut head.extensions);
+    let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
+    rules::head(&head.method, &head.headers)?;
+    let head = Arc::new(head);
+    let posts = rules::session_id(head.uri.query()).and_then(|id| {
         let mut sessions = http_sse.sessions();
         sessions.get_mut(&*id).filter(|posts| posts.principal == principal)?;
         let posts = sessions.touch(&*id)?;
@@ -184,9 +186,8 @@ async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Respons
         Some(posts.clone())
     });
     let posts = posts.ok_or_else(rules::no_session)?;
-    let who = endpoint.crowd.who(&parts.extensions);
-    let body = read(body, &parts.headers, who, endpoint).await?;
-    let message = rules::post(&parts.headers, body, posts.rules.get().copied(), &endpoint.served.limits)?;
+    let body = read(body, &head.headers, who, endpoint).await?;
+    let message = rules::post(&head, body, posts.rules.get().copied(), &endpoint.served.limits)?;
     // Who sends faster than the machine works waits; it fails where the stream has just ended.
     match posts.messages.send_timeout(message, STALL).await {
         Ok(()) => Ok(accepted()),

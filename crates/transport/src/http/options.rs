@@ -11,7 +11,14 @@ use crate::crowd::shared_by_default;
 use crate::{ARRIVING, CONNECTIONS, SHARE, STALL};
 
 /// How an endpoint behaves beside the protocol.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use transport::http::Options;
+/// let options = Options::default().sessions(100).body_timeout(Duration::from_secs(5));
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Hosts that the `Host` header may name, without port, beside `localhost` and the loopback addresses, and beside
     /// the address that [`Options::listening_on`] knows of; `None` admits all. This keeps pages of other sites out that
@@ -59,8 +66,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Loopback only, everybody without authentication, 30 s for a body, a comment every 15 s, 16 384 connections, 256 MiB of requests and of answers,
-    /// 10 000 event streams, a quarter of each for an address other than this machine's, a minute for a reader, 10 000
+    /// Loopback only, everybody without authentication, 30 s for a body, a comment every 15 s, 16 384 connections, 256 MiB of
+    /// requests and of answers, 10 000 event streams, a quarter of each for an address other than this machine's, a minute for a reader, 10 000
     /// sessions, an hour of idleness, 32 streams, 64 MiB kept, a second until a client comes back.
     fn default() -> Options {
         Options {
@@ -87,7 +94,68 @@ impl Default for Options {
     }
 }
 
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty;)*) => {
+        impl Options {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Options {
+                self.$field = $field;
+                self
+            }
+        )*}
+    };
+}
+
+setters! {
+    /// Sets the hosts that the `Host` header may name, without port; `None` admits all. By default none are added to
+    /// `localhost`, the loopback addresses and the address that is listened on.
+    hosts: Option<Vec<String>>;
+    /// Sets whether any IP address will do as a `Host`; by default it does where the endpoint listens on all addresses.
+    addresses: bool;
+    /// Sets the origins whose pages may call beside the endpoint's own, each as [`crate::http::origin`] reads it. By default
+    /// there are none.
+    origins: Vec<String>;
+    /// Sets how long a client may take to send a body; 30 seconds by default.
+    body_timeout: Duration;
+    /// Sets how often a quiet stream carries a comment; every 15 seconds by default.
+    keep_alive: Duration;
+    /// Sets how many connections may be open; 16 384 by default.
+    connections: usize;
+    /// Sets how many bytes of requests may be in memory; 256 MiB by default.
+    arriving: usize;
+    /// Sets how many bytes of answers may wait to be read by clients; 256 MiB by default.
+    leaving: usize;
+    /// Sets how many event streams may be open that have no end; 10 000 by default.
+    listens: usize;
+    /// Sets the part of each limit that one address may use up, in percent; 25 by default.
+    share: u8;
+    /// Sets the addresses that stand for many clients; by default those of this machine.
+    shared: Vec<IpAddr>;
+    /// Sets how long a client may read nothing of what waits for it before its connection is closed; 60 seconds by default.
+    stall: Duration;
+    /// Sets how many sessions may be open; 10 000 by default.
+    sessions: usize;
+    /// Sets how long a session may be unused; an hour by default.
+    session_idle: Duration;
+    /// Sets how many streams of its own a session may have open; 32 by default.
+    streams: usize;
+    /// Sets how much a session keeps for a client that comes back; 1000 messages and 1 MiB by default.
+    replay: Replay;
+    /// Sets how many bytes all sessions together keep for clients that come back; 64 MiB by default.
+    kept: usize;
+    /// Sets after which time a client is told to come back whose connection breaks off; a second by default.
+    retry: Duration;
+}
+
 impl Options {
+    /// Sets who says on whose behalf a request comes; by default every request is anonymous.
+    #[must_use]
+    pub fn authenticate(mut self, authenticate: impl Authenticate) -> Options {
+        self.authenticate = Arc::new(authenticate);
+        self
+    }
+
     /// As they hold for an endpoint that listens on an address: it is served under that, and where it is all of them,
     /// under any.
     #[must_use]

@@ -27,9 +27,9 @@ pub(crate) async fn answer<B>(endpoint: &Arc<Endpoint>, request: Request<B>, who
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
-    let (parts, mut body) = request.into_parts();
-    let answered = match endpoint.guard.check(&parts.uri, &parts.headers) {
-        Ok(()) => handle(endpoint, &parts, &mut body, who).await,
+    let (head, mut body) = request.into_parts();
+    let answered = match endpoint.guard.check(&head.uri, &head.headers) {
+        Ok(()) => handle(endpoint, head, &mut body, who).await,
         Err(refusal) => Err(refusal),
     };
     let mut response = answered.unwrap_or_else(refused);

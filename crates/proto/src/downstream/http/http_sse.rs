@@ -2,7 +2,10 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, Method as Verb, StatusCode};
 use spec::{Revision, Rules, header as name};
 
@@ -75,14 +78,14 @@ pub fn head(verb: &Verb, headers: &HeaderMap) -> Result<(), Refusal> {
 /// # Errors
 /// Refuses what is no JSON.
 pub fn post(
-    headers: &HeaderMap,
+    head: &Arc<Parts>,
     body: Bytes,
     settled: Option<&'static Rules>,
     limits: &Limits,
 ) -> Result<Result<Message, Unreadable>, Refusal> {
-    let read = wire::read(body, limits);
+    let read = wire::read_body(body, head, limits);
     if let Err(error @ Unreadable::Parse(_)) = &read {
-        let version = headers.get(name::PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
+        let version = head.headers.get(name::PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
         let named = || version.and_then(Revision::parse).unwrap_or(Revision::UNNAMED).rules();
         return Err(Refusal::unreadable(error, settled.unwrap_or_else(named)));
     }

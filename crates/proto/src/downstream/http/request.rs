@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
 use spec::{Era, Revision, Revisions, Rules, header as name};
 
@@ -14,11 +15,10 @@ use crate::downstream::http::accept::{Accept, content_type};
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::output::Served;
 use crate::downstream::session::Session;
-use crate::json::Raw;
 use crate::model::listen::Filter;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Peer, Principal, Request};
-use crate::rpc::wire::{self, Id, Message, Unreadable};
+use crate::rpc::wire::{self, Batch, Id, Message, Unreadable};
 
 /// Said to a request that names an open session and another revision than its own.
 const OTHER_REVISION: &str = "the version header does not name this session's revision";
@@ -42,7 +42,7 @@ pub enum Payload {
     /// One message.
     Message(Message),
     /// An array of messages.
-    Batch(Raw),
+    Batch(Batch),
 }
 
 /// What is done with a message that was posted.
@@ -150,20 +150,21 @@ pub fn delete(headers: &HeaderMap, session: &Rules) -> Result<(), Refusal> {
 /// Refuses what holds no message, a message for a session that is not open or of another revision, and a modern
 /// request that is not admitted.
 pub fn post(
-    headers: &HeaderMap,
+    head: &Arc<Parts>,
     body: Bytes,
     accept: Accept,
     session: Option<&'static Rules>,
     served: &Served,
     principal: &Principal,
 ) -> Result<Posted, Refusal> {
-    let read = wire::read(body, &served.limits);
+    let headers = &head.headers;
+    let read = wire::read_body(body, head, &served.limits);
     // Inside an open session everything is the session's, also a request that carries the mark of a modern one.
     let of_session = session.filter(|rules| is_of_revision(headers, rules));
     let message = match (read, of_session) {
         (Ok(message), Some(_)) => return Ok(Posted::Session(Payload::Message(message))),
-        (Err(Unreadable::Batch(sent)), Some(rules)) if rules.batches => {
-            return Ok(Posted::Session(Payload::Batch(sent)));
+        (Err(Unreadable::Batch(batch)), Some(rules)) if rules.batches => {
+            return Ok(Posted::Session(Payload::Batch(batch)));
         }
         (Ok(message), None) => message,
         (Err(error), _) => return Err(unreadable(session, headers, &error)),

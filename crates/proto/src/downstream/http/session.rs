@@ -140,14 +140,14 @@ impl HttpSession {
         now: Duration,
     ) -> Result<(Vec<Output>, Reply), Refusal> {
         (self.used, self.begun) = (now, true);
-        if let Payload::Batch(sent) = &payload
-            && let Some(refusal) = self.session.refuses(sent, served)
+        if let Payload::Batch(batch) = &payload
+            && let Some(refusal) = self.session.refuses(batch, served)
         {
             return Err(Refusal::with_body(refusal));
         }
         let outputs = match payload {
             Payload::Message(message) => self.session.receive(message, served, accept.stream()),
-            Payload::Batch(sent) => self.session.batch(&sent, served, accept.stream()),
+            Payload::Batch(batch) => self.session.batch(&batch, served, accept.stream()),
         };
         let reply = outputs.iter().find_map(|output| match output {
             Output::Reply(bytes) => Some(Reply::Message(bytes.clone())),

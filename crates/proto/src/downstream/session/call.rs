@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use spec::Method;
 
@@ -54,6 +55,9 @@ pub(super) struct Repeat {
     #[serde(with = "crate::saved::shared")]
     pub(super) peer: Arc<Peer>,
     pub(super) wants_progress: bool,
+    /// It is not written: what extensions hold cannot be.
+    #[serde(skip)]
+    pub(super) head: Option<Arc<Parts>>,
 }
 
 impl Repeat {
@@ -66,6 +70,7 @@ impl Repeat {
             answers: self.answers.clone(),
             peer: Arc::clone(&self.peer),
             wants_progress: self.wants_progress,
+            head: self.head.clone(),
             events: EventSink::discard(),
         })
     }
