@@ -234,7 +234,9 @@ impl Pair {
 
 /// A call of a client that can be asked for its roots and wants progress.
 fn request(answers: Option<InputResponses>) -> Request {
-    Request { wants_progress: true, answers, ..tool_call(peer(&json!({"roots": {}}))) }
+    let mut request = tool_call(peer(&json!({"roots": {}})));
+    (request.wants_progress, request.answers) = (true, answers);
+    request
 }
 
 fn done() -> Answer {

@@ -181,7 +181,8 @@ fn without_random_bytes_no_session_is_opened() {
     let initialize = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": params});
     let sent = headers(&[]);
     let accept = Accept::read(&sent).unwrap();
-    let posted = post(&sent, bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
+    let posted =
+        post(&head_of(&sent), bytes(&initialize), accept, None, &served, &Principal::anonymous()).unwrap();
     let Posted::Open { id, session, .. } = posted else { panic!("{posted:?}") };
     let refusal = HttpSession::open(*session, &id, None, Replay::default()).unwrap_err().response();
     assert_eq!((refusal.status().as_u16(), &parsed(refusal.body())["id"]), (503, &json!("a")));
