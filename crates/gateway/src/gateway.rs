@@ -59,16 +59,22 @@ impl Gateway {
 }
 
 /// What the gateway says of itself. It declares every capability at every start: which server has which may only turn
-/// out later, and clients ask once.
-pub(crate) fn describe(instructions: Option<String>) -> Description {
+/// out later, and clients ask once. Extensions are those that servers are known to declare.
+pub(crate) fn describe(
+    instructions: Option<String>,
+    declared: &Capabilities,
+    may_have_extensions: bool,
+) -> Description {
+    let capabilities = Capability::ALL.into_iter().fold(declared.clone(), Capabilities::with);
     Description {
         identity: Object::new()
             .with("name", "dateline")
             .with("title", "dateline gateway")
             .with("version", env!("CARGO_PKG_VERSION")),
-        capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
+        capabilities,
         instructions,
         hint: CacheHint { ttl: Duration::ZERO, public: true },
         methods: Vec::new(),
+        takes_unknown_methods: may_have_extensions,
     }
 }

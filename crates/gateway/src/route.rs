@@ -11,13 +11,12 @@ use proto::{
 };
 use seal::{PAGE_SIZE, STATE_TTL, purpose};
 use serde::{Deserialize, Serialize};
-use spec::Method;
+use spec::{Code, Method};
 
 use crate::catalog::{Catalog, NamedEntries, Route};
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
 use crate::upstream::connection::Lease;
-use crate::upstream::list::LISTS;
 use crate::upstream::state::State;
 
 /// What the gateway seals in a request state: the server that asks, the connection that the call waits on, and the server's
@@ -36,7 +35,6 @@ impl Gateway {
             self.settled().await;
         }
         match request.method {
-            method if LISTS.contains(&method) => self.list(&request).await,
             Method::ToolsCall => {
                 let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
                 request.params.set("name", &*route.name);
@@ -52,7 +50,9 @@ impl Gateway {
                 self.read(uri, request).await
             }
             Method::CompletionComplete => self.complete(request).await,
-            other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
+            Method::Extension(_) => self.call_extension(request).await,
+            _ if request.method.row().lists.is_some() => self.list(&request).await,
+            _ => Err(Rejection::UnknownMethod(request.method.wire().to_owned())),
         }
     }
 
@@ -85,6 +85,27 @@ impl Gateway {
         Err(Rejection::NoSuchResource { uri })
     }
 
+    /// Calls a method that the tables do not list. The servers that may have it are asked in turn, until one does not say
+    /// that it has no such method.
+    async fn call_extension(&self, request: Request) -> Result<Answer, Rejection> {
+        let unknown = || Rejection::UnknownMethod(request.method.wire().to_owned());
+        let names_resource = request.params.string("uri").is_some();
+        let mut refusal = None;
+        for candidate in self.catalog().for_extension(&request) {
+            match self.forward(&candidate, request.clone()).await {
+                Err(Rejection::UnknownMethod(_)) => {}
+                Err(Rejection::Passed { code, .. }) if code == Code::MethodNotFound.number() => {}
+                // Another server may have the resource.
+                Err(why @ Rejection::NoSuchResource { .. }) => refusal = refusal.or(Some(why)),
+                Err(why @ Rejection::Passed { code, .. }) if names_resource && says_none(code) => {
+                    refusal = refusal.or(Some(why));
+                }
+                other => return other,
+            }
+        }
+        Err(refusal.unwrap_or_else(unknown))
+    }
+
     /// The server whose question a request answers, by its request state.
     fn held_by(&self, request: &Request) -> Option<Arc<Upstream>> {
         let sealed = request.answers.as_ref()?.state.as_ref()?.string()?;
@@ -93,7 +114,7 @@ impl Gateway {
     }
 
     async fn list(&self, request: &Request) -> Result<Answer, Rejection> {
-        let (method, upstreams) = (request.method, self.upstreams());
+        let (method, upstreams) = (&request.method, self.upstreams());
         let refreshed = futures_util::future::join_all(upstreams.iter().map(|u| u.refresh(method))).await;
         if refreshed.contains(&true) {
             self.merged().await;
@@ -219,7 +240,7 @@ impl Gateway {
     fn let_in(
         &self,
         upstream: &Upstream,
-        method: Method,
+        method: &Method,
         named: Option<ByteString>,
         answer: Answer,
     ) -> Result<Answer, Rejection> {
@@ -277,10 +298,10 @@ impl Gateway {
             _ => upstream.lease().await?,
         };
         let Lease(connection) = &lease;
-        let method = request.method;
+        let method = request.method.clone();
         let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
         let answer = connection.service.call(request).await?;
-        match self.let_in(upstream, method, named, answer)? {
+        match self.let_in(upstream, &method, named, answer)? {
             Answer::InputRequired(InputRequired { questions, state }) => {
                 let held = HeldState {
                     upstream: upstream.options.name.clone(),
@@ -382,5 +403,5 @@ impl Service for Gateway {
 
 /// Whether an error code may mean that there is no such resource. Older revisions and servers use both of these.
 fn says_none(code: i64) -> bool {
-    [spec::Code::InvalidParams, spec::Code::ResourceNotFound].iter().any(|none| none.number() == code)
+    [Code::InvalidParams, Code::ResourceNotFound].iter().any(|none| none.number() == code)
 }

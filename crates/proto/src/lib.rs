@@ -25,7 +25,7 @@ pub use gates::{admit, project, sound};
 pub use header::HeaderParam;
 pub use json::{Object, ParseError, Raw};
 pub use model::boxed::{BoxFuture, BoxStream};
-pub use model::capability::{Capabilities, ClientCapabilities};
+pub use model::capability::{Capabilities, ClientCapabilities, without_tasks};
 pub use model::event::{Event, EventSink};
 pub use model::input::{InputRequest, InputRequired, InputResponses};
 pub use model::level::Level;

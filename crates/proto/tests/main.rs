@@ -33,6 +33,7 @@ impl Service for Stub {
             instructions: None,
             hint: CacheHint::default(),
             methods: Vec::new(),
+            takes_unknown_methods: false,
         })
     }
     fn call(&self, _: Request) -> BoxFuture<'_, Result<Answer, Rejection>> {
@@ -257,7 +258,9 @@ fn legacy_edge() -> Edge {
 #[test]
 fn a_modern_upstream_gets_the_peer_in_each_request_and_its_own_state_back() {
     let mut edge = modern_edge();
-    let mut request = tool_call(peer(&json!({"sampling": {}, "extensions": {"a/b": {}}})));
+    let mut request = tool_call(peer(
+        &json!({"sampling": {}, "extensions": {"a/b": {}, "io.modelcontextprotocol/tasks": {}}}),
+    ));
     request.answers = Some(InputResponses {
         responses: vec![
             ("k".into(), Ok(Raw::literal("{\"a\":1.0}"))),
@@ -271,7 +274,10 @@ fn a_modern_upstream_gets_the_peer_in_each_request_and_its_own_state_back() {
     assert!(text.contains(r#""inputResponses":{"k":{"a":1.0}}"#), "{text}");
     let meta = &parsed(&outgoing.message)["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({"sampling": {}}));
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        json!({"sampling": {}, "extensions": {"a/b": {}}})
+    );
     assert!(meta.get("progressToken").is_none() && meta.get("io.modelcontextprotocol/logLevel").is_none());
 }
 
@@ -287,7 +293,7 @@ fn result_types_of_a_modern_upstream_are_read_strictly() {
         (json!([]), Method::ToolsCall, false),
     ] {
         let mut edge = modern_edge();
-        edge.call(20, &Request { method, ..tool_call(Peer::ours()) });
+        edge.call(20, &Request { method: method.clone(), ..tool_call(Peer::ours()) });
         let outputs = from_upstream(&mut edge, &json!({"jsonrpc": "2.0", "id": 20, "result": result}));
         let [upstream::Output::Answered(20, answer)] = &outputs[..] else { panic!("{outputs:?}") };
         assert_eq!(answer.is_ok(), fine, "{method:?} {result} {answer:?}");

@@ -215,6 +215,7 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
             instructions,
             hint: CacheHint::default(),
             methods: Vec::new(),
+            takes_unknown_methods: false,
         };
         let service = Arc::new(Made(Arc::new(description)));
         for revision in Revision::ALL {
@@ -385,7 +386,7 @@ fn requests_that_are_passed_on_are_valid_in_every_revision() {
         let places = of_params(definition(row.wire));
         for_all(64, |tape| {
             let made = tape.object(row.params, &places);
-            let mut request = Request::ours(row.method, object(&made));
+            let mut request = Request::ours(row.method.clone(), object(&made));
             request.wants_progress = tape.flip();
             for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
                 let mut edge = match revision.era() {

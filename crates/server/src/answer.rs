@@ -42,7 +42,7 @@ impl Server {
             Method::ToolsCall => self.call_tool(&offer, request).await,
             Method::PromptsGet => self.get_prompt(&offer, request).await,
             Method::ResourcesRead => self.read_resource(&offer, request).await,
-            Method::Extension(wire) => self.extension(wire, request).await,
+            Method::Extension(_) => self.extension(request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
         }
     }
@@ -166,7 +166,8 @@ impl Server {
         }
     }
 
-    async fn extension(&self, wire: &str, request: Request) -> Result<Answer, Rejection> {
+    async fn extension(&self, request: Request) -> Result<Answer, Rejection> {
+        let wire = request.method.wire();
         let unknown = || Rejection::UnknownMethod(wire.to_owned());
         let handler = self.0.methods.get(wire).ok_or_else(unknown)?;
         let mut params = request.params.clone();

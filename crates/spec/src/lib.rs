@@ -17,6 +17,7 @@ pub mod shape;
 mod shapes;
 pub mod skills;
 mod table;
+pub mod tasks;
 
 pub use code::Code;
 pub use method::{Capability, Direction, Home, Method, MethodRow, Notice, NoticeRow};

@@ -82,6 +82,7 @@ impl Custom {
             instructions: None,
             hint: dateline::CacheHint::default(),
             methods: Vec::new(),
+            takes_unknown_methods: false,
         };
         Custom { description: Arc::new(description), answer }
     }

@@ -365,7 +365,7 @@ impl Session {
         else {
             return Vec::new();
         };
-        let (method, rules) = (repeat.method, self.rules());
+        let (method, rules) = (&repeat.method, self.rules());
         let answer = match answer {
             Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &repeat.peer) {
                 Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Direction, Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Method, Notice, Question, Revision, Rules, meta};
 
 use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
+use crate::model::capability::without_tasks;
 use crate::model::event::Event;
 use crate::model::input::{InputRequired, InputResponses};
 use crate::model::level::Level;
@@ -49,14 +50,13 @@ impl Calls {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = project::params(request, self.revision);
-        without_null(&mut params);
+        let mut params = params(request, self.revision);
         if let Some(answers) = &request.answers {
             put_answers(&mut params, answers, self.revision.rules());
         }
         let token = request.wants_progress.then_some(key);
         stamp(&mut params, self.revision, &self.introduction, Some(&request.peer), token);
-        self.running.insert(key, Running::Call(request.method));
+        self.running.insert(key, Running::Call(request.method.clone()));
         Outgoing {
             before: Vec::new(),
             message: wire::request(&Id::number(key), request.method.wire(), &params),
@@ -143,9 +143,14 @@ impl Calls {
     }
 }
 
-/// No member of params may be null: a peer that sends it means that there is nothing.
-pub(crate) fn without_null(params: &mut Object) {
-    params.retain(|_, value| !value.is_null());
+/// Returns the params of a request in the form of the server's revision. No member may be null: a client that sends it
+/// means that there is nothing. What an extension's method takes is for its server to read, and stays as it was sent.
+pub(crate) fn params(request: &Request, revision: Revision) -> Object {
+    let mut params = project::params(request, revision);
+    if !matches!(request.method, Method::Extension(_)) {
+        params.retain(|_, value| !value.is_null());
+    }
+    params
 }
 
 /// Writes the keys of one hop into `_meta`.
@@ -159,11 +164,8 @@ fn stamp(
     let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
     inner.set(meta::PROTOCOL_VERSION, revision.as_str());
     inner.set(meta::CLIENT_INFO, Raw::from(introduction.identity.clone()));
-    let mut capabilities = peer.map(|peer| peer.capabilities.sent().clone()).unwrap_or_default();
-    // What an extension needs of both ends is not carried through; only the core's questions are.
-    capabilities.retain(|name, _| spec::Question::ALL.iter().any(|question| question.needs() == name));
-    project::object(&mut capabilities, &spec::fields::CLIENT_CAPABILITIES, revision);
-    inner.set(meta::CLIENT_CAPABILITIES, Raw::from(capabilities));
+    let declared = peer.map(|peer| declared(peer, revision)).unwrap_or_default();
+    inner.set(meta::CLIENT_CAPABILITIES, Raw::from(declared));
     if let Some(level) = peer.and_then(|peer| peer.log_level) {
         inner.set(meta::LOG_LEVEL, level.as_str());
     }
@@ -171,6 +173,25 @@ fn stamp(
         inner.set(meta::PROGRESS_TOKEN, Raw::of(&token));
     }
     params.set(meta::META, Raw::from(inner));
+}
+
+/// Returns what a client declares, as far as a server of the revision can make use of it: which of the core's questions
+/// the client answers, and which extensions it has.
+fn declared(peer: &Peer, revision: Revision) -> Object {
+    let mut declared = peer.capabilities.sent().clone();
+    declared.retain(|name, value| match name {
+        "extensions" | "experimental" => {
+            let crossing = value.object().map(without_tasks).unwrap_or_default();
+            let any = !crossing.is_empty();
+            *value = crossing.into();
+            any
+        }
+        name => Question::ALL.iter().any(|question| question.needs() == name),
+    });
+    for revision in [peer.revision, revision] {
+        project::object(&mut declared, &spec::fields::CLIENT_CAPABILITIES, revision);
+    }
+    declared
 }
 
 /// Puts answers where a retry carries them; an answer that is an error has no place there and is asked again.

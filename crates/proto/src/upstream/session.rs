@@ -20,7 +20,7 @@ use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::{CacheHint, Description};
 use crate::rpc::wire::{self, CallKey, Id, Message};
-use crate::upstream::calls::{cancelled, change, log, progress, without_null};
+use crate::upstream::calls::{cancelled, change, log, params, progress};
 use crate::upstream::output::{Introduction, Outgoing, Output, Starting, ask};
 use crate::upstream::subscriptions::Subscriptions;
 
@@ -102,6 +102,7 @@ impl Session {
             instructions: result.string("instructions").map(|text| text.to_string()),
             hint: CacheHint::default(),
             methods: Vec::new(),
+            takes_unknown_methods: capabilities.has_extensions(),
         };
         let session = Session {
             revision,
@@ -125,8 +126,7 @@ impl Session {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = project::params(request, self.revision);
-        without_null(&mut params);
+        let mut params = params(request, self.revision);
         if request.wants_progress {
             let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
             inner.set(meta::PROGRESS_TOKEN, Raw::of(&key));
@@ -134,7 +134,7 @@ impl Session {
         }
         let before = self.lower_level(request.peer.log_level).into_iter().collect();
         let call = Call {
-            method: request.method,
+            method: request.method.clone(),
             peer: Arc::clone(&request.peer),
             open: Vec::new(),
             queued: VecDeque::new(),

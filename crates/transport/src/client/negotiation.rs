@@ -68,12 +68,14 @@ fn from_error(error: &Raw) -> Option<Vec<String>> {
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Negotiated {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
     let identity = object(meta::META).get(meta::SERVER_INFO).and_then(|raw| raw.object().ok());
+    let capabilities = Capabilities::read(&object("capabilities"));
     let description = Description {
         identity: identity.unwrap_or_default(),
-        capabilities: Capabilities::read(&object("capabilities")),
         instructions: result.string("instructions").map(|text| text.to_string()),
         hint: CacheHint::default(),
         methods: Vec::new(),
+        takes_unknown_methods: capabilities.has_extensions(),
+        capabilities,
     };
     Negotiated { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }

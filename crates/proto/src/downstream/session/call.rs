@@ -64,7 +64,7 @@ impl Repeat {
     pub(super) fn request(&self, id: &Id) -> Box<Request> {
         Box::new(Request {
             id: id.clone(),
-            method: self.method,
+            method: self.method.clone(),
             params: self.params.clone(),
             answers: self.answers.clone(),
             peer: Arc::clone(&self.peer),
