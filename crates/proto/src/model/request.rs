@@ -1,5 +1,6 @@
 //! A request that is complete in itself, the peer that sent it, and its answer.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -28,28 +29,74 @@ pub struct Peer {
 }
 
 /// On whose behalf a client sends requests. State that spans several requests belongs to one principal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Principal(ByteString);
+///
+/// Two principals are equal where their names are: what is claimed about somebody may change while the state stays
+/// theirs. A clone copies nothing.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    id: ByteString,
+    claims: Option<Arc<Object>>,
+}
+
+/// The beginning of the id of somebody who was authenticated. No other principal has such an id.
+const NAMED: &str = "named:";
 
 impl Principal {
     /// Returns the principal of a pipe: the user of this machine.
     pub const fn local() -> Principal {
-        Principal(ByteString::from_static("local"))
+        Principal { id: ByteString::from_static("local"), claims: None }
     }
 
     /// Returns the principal of an HTTP endpoint without authorization: all its clients share it.
     pub const fn anonymous() -> Principal {
-        Principal(ByteString::from_static("anonymous"))
+        Principal { id: ByteString::from_static("anonymous"), claims: None }
     }
 
     /// Names somebody who was authenticated, by a name that nobody else has here.
     pub fn named(name: &str) -> Principal {
-        Principal(format!("named:{name}").into())
+        Principal { id: format!("{NAMED}{name}").into(), claims: None }
+    }
+
+    /// Sets what was said about the principal when it was authenticated, such as the claims of a token; by default
+    /// nothing.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Object) -> Principal {
+        self.claims = Some(Arc::new(claims));
+        self
+    }
+
+    /// Returns the name that [`Principal::named`] was given; `None` for a principal that was not authenticated.
+    pub fn name(&self) -> Option<&str> {
+        self.id.strip_prefix(NAMED)
+    }
+
+    /// Returns what was said about the principal under this name.
+    pub fn claim(&self, name: &str) -> Option<&Raw> {
+        self.claims.as_ref()?.get(name)
+    }
+
+    /// Returns all that was said about the principal; `None` where nothing was.
+    pub fn claims(&self) -> Option<&Object> {
+        self.claims.as_deref()
     }
 
     /// Returns a text that differs for every principal.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.id
+    }
+}
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Principal) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
     }
 }
 
