@@ -37,12 +37,12 @@ impl Gateway {
         match request.method {
             Method::ToolsCall => {
                 let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
-                request.params.set("name", &*route.name);
+                Arc::make_mut(&mut request.params).set("name", &*route.name);
                 self.forward(&route.upstream, request).await
             }
             Method::PromptsGet => {
                 let route = self.named(&request.params, |catalog| &catalog.prompts, "prompt")?;
-                request.params.set("name", &*route.name);
+                Arc::make_mut(&mut request.params).set("name", &*route.name);
                 self.forward(&route.upstream, request).await
             }
             Method::ResourcesRead => {
@@ -72,7 +72,7 @@ impl Gateway {
     async fn read(&self, uri: ByteString, request: Request) -> Result<Answer, Rejection> {
         // A request that brings answers is for the server that asked.
         let candidates = match &request.answers {
-            Some(InputResponses { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
+            Some(answers) if answers.state.is_some() => self.held_by(&request).into_iter().collect(),
             _ => self.catalog().candidates(&uri),
         };
         for candidate in &candidates {
@@ -189,7 +189,7 @@ impl Gateway {
             Some("ref/prompt") => {
                 let route = self.named(&reference, |catalog| &catalog.prompts, "prompt")?;
                 reference.set("name", &*route.name);
-                request.params.set("ref", Raw::from(reference));
+                Arc::make_mut(&mut request.params).set("ref", Raw::from(reference));
                 route.upstream
             }
             Some("ref/resource") => {
@@ -287,8 +287,8 @@ impl Gateway {
         let bound = purpose(&request);
         let principal = request.peer.principal.clone();
         let lease = match &mut request.answers {
-            Some(answers @ InputResponses { state: Some(_), .. }) => {
-                let held = self.open(upstream, answers, &bound, &principal)?;
+            Some(answers) if answers.state.is_some() => {
+                let held = self.open(upstream, Arc::make_mut(answers), &bound, &principal)?;
                 // A call that waits goes on where it waits; any other call may go on any connection.
                 match upstream.connection(held.connection) {
                     Some(lease) => lease,
@@ -349,7 +349,7 @@ impl Gateway {
             _ => return,
         };
         if let Some(route) = request.params.string("name").and_then(|name| named.route(&name).cloned()) {
-            request.params.set("name", &*route.name);
+            Arc::make_mut(&mut request.params).set("name", &*route.name);
         }
     }
 
@@ -389,7 +389,7 @@ impl Service for Gateway {
         self.rename(&mut request);
         let (bound, principal) = (purpose(&request), request.peer.principal.clone());
         let Some(answers) = &mut request.answers else { return };
-        if let Ok(held) = self.open(&upstream, answers, &bound, &principal)
+        if let Ok(held) = self.open(&upstream, Arc::make_mut(answers), &bound, &principal)
             && let Some(lease) = upstream.connection(held.connection)
         {
             lease.0.service.abandon(request);

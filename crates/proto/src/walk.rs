@@ -39,7 +39,7 @@ impl Request {
         Request {
             id: Id::number(0),
             method,
-            params,
+            params: Arc::new(params),
             answers: None,
             peer: Peer::ours(),
             wants_progress: false,

@@ -259,9 +259,9 @@ fn what_is_said_to_upstreams_is_valid_in_every_revision() {
         request.peer = Arc::new(peer);
         request.wants_progress = tape.flip();
         let (_, reply) = answer(tape);
-        request.answers = tape.flip().then(|| InputResponses {
-            responses: vec![("k".into(), Ok(Raw::of(&reply)))],
-            state: Some(Raw::of("state")),
+        request.answers = tape.flip().then(|| {
+            let responses = vec![("k".into(), Ok(Raw::of(&reply)))];
+            Arc::new(InputResponses { responses, state: Some(Raw::of("state")) })
         });
         let mut edge = Edge::Modern(upstream::Calls::new(Revision::LATEST_MODERN, introduction));
         let message = parsed(&edge.call(20, &request).message);

@@ -222,7 +222,7 @@ mod tests {
             purpose(&Request {
                 id: proto::wire::Id::read(&proto::Raw::literal("1")).unwrap(),
                 method: spec::Method::ToolsCall,
-                params: proto::Raw::literal(params).object().unwrap(),
+                params: Arc::new(proto::Raw::literal(params).object().unwrap()),
                 answers: None,
                 peer: Arc::new(peer),
                 wants_progress: false,

@@ -167,7 +167,7 @@ fn sealed(key: Key, clock: impl Clock, principal: &Principal, params: &Value) ->
     let request = Request {
         id: Id::read(&Raw::literal("1")).unwrap(),
         method: Method::ToolsCall,
-        params: Object::of(params),
+        params: Arc::new(Object::of(params)),
         answers: None,
         peer: Arc::new(peer),
         wants_progress: false,

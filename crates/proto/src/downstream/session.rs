@@ -272,6 +272,7 @@ impl Session {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
                 let wants_progress = token.is_some();
+                let params = Arc::new(params);
                 let repeat = Repeat { method, params, answers: None, peer, wants_progress };
                 let request = repeat.request(&call.id);
                 let key = self.key();
@@ -402,7 +403,7 @@ impl Session {
         *rounds += 1;
         // Answers of one round are the service's to keep, in its state; those without one are kept for it.
         let earlier = match (&interim.state, repeat.answers.take()) {
-            (None, Some(answers)) => answers.responses,
+            (None, Some(answers)) => Arc::unwrap_or_clone(answers).responses,
             _ => Vec::new(),
         };
         let answers = InputResponses { responses: earlier, state: interim.state };
@@ -443,7 +444,7 @@ impl Session {
         let Some(Call { id, work: Work::Call { repeat, interim, .. }, .. }) = self.calls.get_mut(&key) else {
             return Vec::new();
         };
-        repeat.answers = interim.take().map(|waiting| waiting.answers);
+        repeat.answers = interim.take().map(|waiting| Arc::new(waiting.answers));
         vec![Output::Start(key, repeat.request(id))]
     }
 

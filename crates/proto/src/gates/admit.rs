@@ -92,6 +92,7 @@ pub(crate) fn modern(
     strip(&mut params, inner);
     let wants_progress = token.is_some();
     let id = call.id.clone();
+    let (params, answers) = (Arc::new(params), answers.map(Arc::new));
     let request = Request { id, method, params, answers, peer, wants_progress, events: EventSink::discard() };
     Ok(Admitted { request, token })
 }

@@ -100,7 +100,8 @@ impl Hash for Principal {
     }
 }
 
-/// A request that is complete in itself.
+/// A request that is complete in itself. A clone shares its parts with the request, so that a request can be sent again
+/// without a copy.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The id that the client gave it. It is for people and logs only: several clients may use the same id.
@@ -108,9 +109,9 @@ pub struct Request {
     /// The method.
     pub method: Method,
     /// Its params without progress token, without the `_meta` keys of modern requests, and without answers.
-    pub params: Object,
+    pub params: Arc<Object>,
     /// The answers to questions that an earlier round asked.
-    pub answers: Option<InputResponses>,
+    pub answers: Option<Arc<InputResponses>>,
     /// The client that sent it.
     pub peer: Arc<Peer>,
     /// Whether the client asked for progress notifications.

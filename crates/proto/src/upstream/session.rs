@@ -165,7 +165,7 @@ impl Session {
         self.next_own
     }
 
-    pub(crate) fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
+    pub(crate) fn answer(&mut self, key: CallKey, answers: &InputResponses) -> Option<Vec<Output>> {
         let rules = self.revision.rules();
         let call = self.running.get_mut(&key)?;
         let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();

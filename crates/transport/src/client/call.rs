@@ -211,6 +211,7 @@ mod tests {
     fn request(answers: Option<&Raw>) -> Request {
         let answers =
             answers.map(|state| InputResponses { state: Some(state.clone()), ..Default::default() });
+        let answers = answers.map(std::sync::Arc::new);
         Request { answers, ..Request::ours(Method::ToolsCall, Object::new()) }
     }
 

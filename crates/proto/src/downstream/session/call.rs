@@ -53,8 +53,8 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) struct Repeat {
     pub(super) method: Method,
-    pub(super) params: Object,
-    pub(super) answers: Option<InputResponses>,
+    pub(super) params: Arc<Object>,
+    pub(super) answers: Option<Arc<InputResponses>>,
     pub(super) peer: Arc<Peer>,
     pub(super) wants_progress: bool,
 }
@@ -65,7 +65,7 @@ impl Repeat {
         Box::new(Request {
             id: id.clone(),
             method: self.method.clone(),
-            params: self.params.clone(),
+            params: Arc::clone(&self.params),
             answers: self.answers.clone(),
             peer: Arc::clone(&self.peer),
             wants_progress: self.wants_progress,
@@ -90,7 +90,7 @@ impl Call {
         match self.work {
             Work::Call { mut repeat, interim: Some(waiting), .. } => {
                 let state = waiting.answers.state;
-                repeat.answers = Some(InputResponses { responses: Vec::new(), state });
+                repeat.answers = Some(Arc::new(InputResponses { responses: Vec::new(), state }));
                 Some(Output::Abandon(repeat.request(&self.id)))
             }
             _ => None,
