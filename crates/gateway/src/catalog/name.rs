@@ -193,8 +193,7 @@ fn digits(server: &str, own: &str, round: u64) -> String {
         hash.update(part);
     }
     hash.update(round.to_be_bytes());
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    clip(&hex, DIGITS).to_owned()
+    clip(&format!("{:x}", hash.finalize()), DIGITS).to_owned()
 }
 
 /// Whether a name can be shown as it is.

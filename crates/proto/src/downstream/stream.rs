@@ -1,13 +1,12 @@
 //! What travels beside an answer: progress and log messages, in the form of the peer that asked.
 
 use bytes::Bytes;
-use spec::{Notice, Revision, Rules, meta};
+use spec::{Level, Notice, Revision, Rules, meta};
 
 use crate::gates::project;
 use crate::gates::sound;
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
-use crate::model::level::Level;
 use crate::model::listen::Change;
 use crate::rpc::wire;
 

@@ -4,7 +4,7 @@ use bytestring::ByteString;
 use http::HeaderMap;
 use spec::fields::REQUEST_PARAMS;
 use spec::shape::Opens;
-use spec::{Direction, Era, Method, Notice, Revision, Revisions, Shape, header as name, meta};
+use spec::{Direction, Era, Level, Method, Notice, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
 use crate::clipped::clipped;
@@ -13,7 +13,6 @@ use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
 use crate::model::event::EventSink;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Peer, Principal, Request};
 use crate::model::service::{Description, Service};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use spec::Level;
+
 use crate::json::Object;
-use crate::model::level::Level;
 
 /// Something that a service tells while it works on a request.
 #[derive(Clone, Debug)]

@@ -4,13 +4,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use spec::{Method, Revision};
+use spec::{Level, Method, Revision};
 
 use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
 use crate::model::event::EventSink;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::rpc::wire::Id;
 
 /// What is known of the client that sent a request.

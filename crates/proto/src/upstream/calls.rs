@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Direction, Method, Notice, Question, Revision, Rules, meta};
+use spec::{Direction, Level, Method, Notice, Question, Revision, Rules, meta};
 
 use crate::gates::admit;
 use crate::gates::project;
@@ -12,7 +12,6 @@ use crate::json::{Object, Raw};
 use crate::model::capability::without_tasks;
 use crate::model::event::Event;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::model::listen::{Change, Filter};
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Request};
@@ -107,15 +106,11 @@ impl Calls {
         }
     }
 
-    fn notified(&mut self, notice: Notice, mut params: Object) -> Vec<Output> {
+    fn notified(&mut self, notice: Notice, params: Object) -> Vec<Output> {
         let inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
         let listen = inner.get(meta::SUBSCRIPTION_ID).and_then(Id::own);
         match notice {
-            Notice::Progress => progress(&mut params)
-                .filter(|(key, _)| self.running.contains_key(key))
-                .map(|(key, event)| Output::Event(key, event))
-                .into_iter()
-                .collect(),
+            Notice::Progress => progress(params, |key| self.running.contains_key(&key)),
             // Over a pipe nothing says whose message it is; with one call under way there is no doubt.
             Notice::Message => match (self.only_call(), log(params)) {
                 (Some(key), Some(event)) => vec![Output::Event(key, event)],
@@ -270,11 +265,11 @@ pub(crate) fn cancelled(key: CallKey, reason: &str) -> Bytes {
     wire::notification(Notice::Cancelled.wire(), Some(&params))
 }
 
-/// Reads a progress notification that carries a token of ours.
-pub(crate) fn progress(params: &mut Object) -> Option<(CallKey, Event)> {
-    let key = params.take("progressToken").as_ref().and_then(Id::own)?;
+/// Reads a progress notification. Its token is the key of a call; that of a call that is not `running` tells nothing.
+pub(crate) fn progress(mut params: Object, running: impl FnOnce(CallKey) -> bool) -> Vec<Output> {
+    let key = params.take("progressToken").as_ref().and_then(Id::own).filter(|key| running(*key));
     params.take(meta::META);
-    Some((key, Event::Progress(std::mem::take(params))))
+    key.map(|key| Output::Event(key, Event::Progress(params))).into_iter().collect()
 }
 
 /// Reads a log message.

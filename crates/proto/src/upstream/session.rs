@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Code, Direction, Era, Method, Notice, Question, Revision, meta};
+use spec::{Code, Direction, Era, Level, Method, Notice, Question, Revision, meta};
 
 use crate::downstream::refuse;
 use crate::gates::admit;
@@ -14,7 +14,6 @@ use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::capability::Capabilities;
 use crate::model::input::{InputRequest, InputResponses};
-use crate::model::level::Level;
 use crate::model::listen::Filter;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
@@ -254,13 +253,9 @@ impl Session {
         }
     }
 
-    fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
+    fn notified(&mut self, notice: Notice, params: Object, on: Option<CallKey>) -> Vec<Output> {
         match notice {
-            Notice::Progress => progress(&mut params)
-                .filter(|(key, _)| self.running.contains_key(key))
-                .map(|(key, event)| Output::Event(key, event))
-                .into_iter()
-                .collect(),
+            Notice::Progress => progress(params, |key| self.running.contains_key(&key)),
             Notice::Message => match (on.or_else(|| self.only_call()), log(params)) {
                 (Some(key), Some(event)) => vec![Output::Event(key, event)],
                 _ => Vec::new(),

@@ -29,18 +29,13 @@ impl Level {
         Level::Emergency,
     ];
 
+    /// The name of every level, in the order of [`Level::ALL`].
+    pub const NAMES: [&str; 8] =
+        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
     /// Returns the name that messages carry.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Notice => "notice",
-            Level::Warning => "warning",
-            Level::Error => "error",
-            Level::Critical => "critical",
-            Level::Alert => "alert",
-            Level::Emergency => "emergency",
-        }
+        Level::NAMES[self as usize]
     }
 
     /// Finds the level of this name.
