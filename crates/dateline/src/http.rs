@@ -7,7 +7,7 @@ use proto::Service;
 use proto::downstream::Served;
 use proto::wire::Limits;
 use spec::Revisions;
-use transport::http::{Crowd, Options, Paths};
+use transport::http::{Endpoint, Options, Paths};
 use transport::{CancellationToken, TransportError};
 
 /// An endpoint of Streamable HTTP, with one of HTTP+SSE beside it for clients of 2024-11-05.
@@ -73,10 +73,13 @@ impl Http {
     /// Makes a router, to be merged into an axum application. Set [`Options::hosts`] to the names that the
     /// application is served under.
     pub fn router(self) -> axum::Router {
+        transport::http::router(&self.endpoint())
+    }
+
+    fn endpoint(self) -> Arc<Endpoint> {
         let served =
             Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        let crowd = Crowd::new(&self.options);
-        transport::http::router(&self.paths, served, self.options, crowd, self.shutdown)
+        Endpoint::new(&self.paths, served, self.options, self.shutdown)
     }
 
     /// Listens on an address; with port 0 on one that is free. Serves once [`Bound::serve`] is awaited, under the names of
@@ -91,22 +94,9 @@ impl Http {
         let address = listener.local_addr().map_err(failed)?;
         let options = self.options.clone().listening_on(address.ip());
         let elsewhere = transport::http::elsewhere(&self.paths, self.revisions, options.clone());
-        let served =
-            Arc::new(Served { service: self.service, revisions: self.revisions, limits: self.limits });
-        let crowd = Crowd::new(&options);
-        let shutdown = self.shutdown.clone();
-        let router =
-            transport::http::router(&self.paths, served, options.clone(), crowd.clone(), self.shutdown);
-        Ok(Bound {
-            address,
-            path: self.paths.endpoint,
-            listener,
-            options,
-            elsewhere,
-            crowd,
-            shutdown,
-            router,
-        })
+        let path = self.paths.endpoint.clone();
+        let endpoint = self.options(options.clone()).endpoint();
+        Ok(Bound { address, path, listener, options, elsewhere, endpoint })
     }
 }
 
@@ -116,11 +106,9 @@ pub struct Bound {
     path: String,
     listener: tokio::net::TcpListener,
     options: Options,
-    crowd: Crowd,
     /// Answers where there is nothing else: says where the endpoint is.
     elsewhere: axum::Router,
-    shutdown: CancellationToken,
-    router: axum::Router,
+    endpoint: Arc<Endpoint>,
 }
 
 impl Bound {
@@ -167,7 +155,7 @@ impl Bound {
     /// # Errors
     /// When the listener fails for good.
     pub async fn serve_with(self, beside: axum::Router) -> std::io::Result<()> {
-        let router = self.router.merge(beside);
-        transport::http::serve(self.listener, router, &self.options, self.crowd, self.shutdown).await
+        let router = transport::http::router(&self.endpoint).merge(beside);
+        transport::http::serve(self.listener, self.endpoint, router).await
     }
 }

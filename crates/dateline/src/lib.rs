@@ -211,8 +211,8 @@ pub mod service {
     pub use proto::wire::Id;
     pub use proto::{
         Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
-        EventSink, ExtensionMethod, Filter, HeaderParam, InputRequest, InputRequired, InputResponses,
-        Listening, Request, Service,
+        EventQueue, EventSink, ExtensionMethod, Filter, HeaderParam, InputRequest, InputRequired,
+        InputResponses, Listening, Request, Service,
     };
     pub use spec::Capability;
 }

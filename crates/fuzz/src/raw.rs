@@ -5,35 +5,48 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use proto::{Object, Raw};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::input::DEPTH;
 
-/// A value keeps the text that was sent, and holds the same as what serde_json reads.
+/// A value keeps the text that was sent, and is read where serde_json reads it, and holds the same.
 pub(crate) fn parse(input: &[u8]) {
-    let theirs: Result<Value, _> = serde_json::from_slice(input);
-    let Ok(raw) = Raw::parse(Bytes::copy_from_slice(input), DEPTH) else {
-        if let Ok(theirs) = theirs {
-            assert!(depth(&theirs) > DEPTH, "refused: {theirs}");
-        }
-        return;
-    };
-    let text = std::str::from_utf8(input).expect("what was read is UTF-8");
-    assert_eq!(raw.as_str(), text.trim_matches([' ', '\t', '\r', '\n']), "it was changed");
-    if let Ok(theirs) = theirs {
-        assert!(depth(&theirs) <= DEPTH, "too deep, and read");
-        agree(&raw, &theirs);
-    } else {
+    // It reads a value of any depth, with numbers of any size, and does not open strings.
+    let text = std::str::from_utf8(input).ok();
+    let theirs = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let due = theirs.map(RawValue::get).filter(|text| depth(text) <= DEPTH);
+    let raw = Raw::parse(Bytes::copy_from_slice(input), DEPTH);
+    assert_eq!(raw.as_ref().ok().map(Raw::as_str), due, "{raw:?}");
+    let Ok(raw) = raw else { return };
+    match serde_json::from_slice::<Value>(input) {
+        Ok(theirs) => agree(&raw, &theirs),
         // serde_json refuses numbers that no type of it can hold; all other values must open.
-        opened(&raw);
+        Err(_) => opened(&raw),
     }
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(values) => 1 + values.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
+/// Counts how deep the brackets of a text are nested, without those in strings.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut rest) = (0usize, 0, text);
+    while let Some(at) = rest.find(['"', '[', '{', ']', '}']) {
+        let found = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        match found {
+            b'"' => {
+                while let Some(at) = rest.find(['"', '\\']) {
+                    let is_over = rest.as_bytes()[at] == b'"';
+                    rest = &rest[at + 1 + usize::from(!is_over)..];
+                    if is_over {
+                        break;
+                    }
+                }
+            }
+            b'[' | b'{' => depth += 1,
+            _ => depth -= 1,
+        }
+        deepest = deepest.max(depth);
     }
+    deepest
 }
 
 /// Checks that both hold the same at every depth.

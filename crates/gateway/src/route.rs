@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{
-    Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, InputResponses,
-    Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
+    Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, Level, Listening,
+    Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
 };
 use seal::{PAGE_SIZE, STATE_TTL, purpose};
 use serde::{Deserialize, Serialize};
@@ -38,12 +38,12 @@ impl Gateway {
             Method::ToolsCall => {
                 let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
                 Arc::make_mut(&mut request.params).set("name", &*route.name);
-                self.forward(&route.upstream, request).await
+                self.forward(&route.upstream, &request).await
             }
             Method::PromptsGet => {
                 let route = self.named(&request.params, |catalog| &catalog.prompts, "prompt")?;
                 Arc::make_mut(&mut request.params).set("name", &*route.name);
-                self.forward(&route.upstream, request).await
+                self.forward(&route.upstream, &request).await
             }
             Method::ResourcesRead => {
                 let uri = required_string(&request.params, "uri")?;
@@ -76,7 +76,7 @@ impl Gateway {
             _ => self.catalog().candidates(&uri),
         };
         for candidate in &candidates {
-            match self.forward(candidate, request.clone()).await {
+            match self.forward(candidate, &request).await {
                 Err(Rejection::NoSuchResource { .. }) => {}
                 Err(Rejection::Passed { code, .. }) if candidates.len() > 1 && says_none(code) => {}
                 other => return other,
@@ -92,7 +92,7 @@ impl Gateway {
         let names_resource = request.params.string("uri").is_some();
         let mut refusal = None;
         for candidate in self.catalog().for_extension(&request) {
-            match self.forward(&candidate, request.clone()).await {
+            match self.forward(&candidate, &request).await {
                 Err(Rejection::UnknownMethod(_)) => {}
                 Err(Rejection::Passed { code, .. }) if code == Code::MethodNotFound.number() => {}
                 // Another server may have the resource.
@@ -216,15 +216,15 @@ impl Gateway {
             return Ok(Answer::Complete(Object::new().with("completion", Raw::literal(none))));
         }
         drop(lease);
-        self.forward(&owner, request).await
+        self.forward(&owner, &request).await
     }
 
     /// Sends a request to a server, and counts it. If the server was gone before it took the request, waits for the server
     /// and sends the request once more.
-    async fn forward(&self, upstream: &Arc<Upstream>, request: Request) -> Result<Answer, Rejection> {
+    async fn forward(&self, upstream: &Arc<Upstream>, request: &Request) -> Result<Answer, Rejection> {
         upstream.calls.fetch_add(1, Ordering::Relaxed);
-        let was_up = upstream.state() == State::Up;
-        let mut outcome = self.attempt(upstream, request.clone()).await;
+        let was_up = upstream.is_up();
+        let mut outcome = self.attempt(upstream, request).await;
         if was_up && matches!(outcome, Err(Rejection::Gone(_))) {
             upstream.back().await;
             outcome = self.attempt(upstream, request).await;
@@ -237,16 +237,13 @@ impl Gateway {
 
     /// Checks a server's answer, and repairs what has one meaning. An answer that cannot be repaired is an error that names
     /// the server.
-    fn let_in(
-        &self,
-        upstream: &Upstream,
-        method: &Method,
-        named: Option<ByteString>,
-        answer: Answer,
-    ) -> Result<Answer, Rejection> {
-        let server = &upstream.options.name;
-        let short = |name: &ByteString| name.chars().take(80).collect::<String>();
-        let of = || named.as_ref().map(|name| format!(" of {:?}", short(name))).unwrap_or_default();
+    fn let_in(&self, upstream: &Upstream, request: &Request, answer: Answer) -> Result<Answer, Rejection> {
+        let (server, method) = (&upstream.options.name, &request.method);
+        let of = || {
+            let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
+            let short = |name: ByteString| name.chars().take(80).collect::<String>();
+            named.map(|name| format!(" of {:?}", short(name))).unwrap_or_default()
+        };
         let broken = |why: String| {
             let text = format!("the answer to {}{} is not valid: {why}", method.wire(), of());
             upstream.logs.warn(server, &format!("dateline: {text}"));
@@ -283,12 +280,11 @@ impl Gateway {
     }
 
     /// Sends a request to a server once. Opens the request state that it brings, and seals the one that the answer has.
-    async fn attempt(&self, upstream: &Arc<Upstream>, mut request: Request) -> Result<Answer, Rejection> {
-        let bound = purpose(&request);
-        let principal = request.peer.principal.clone();
-        let lease = match &mut request.answers {
+    async fn attempt(&self, upstream: &Arc<Upstream>, request: &Request) -> Result<Answer, Rejection> {
+        let mut sent = request.clone();
+        let lease = match &request.answers {
             Some(answers) if answers.state.is_some() => {
-                let held = self.open(upstream, Arc::make_mut(answers), &bound, &principal)?;
+                let held = self.open(upstream, &mut sent)?;
                 // A call that waits goes on where it waits; any other call may go on any connection.
                 match upstream.connection(held.connection) {
                     Some(lease) => lease,
@@ -298,45 +294,48 @@ impl Gateway {
             _ => upstream.lease().await?,
         };
         let Lease(connection) = &lease;
-        let method = request.method.clone();
-        let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
-        let answer = connection.service.call(request).await?;
-        match self.let_in(upstream, &method, named, answer)? {
-            Answer::InputRequired(InputRequired { questions, state }) => {
-                let held = HeldState {
-                    upstream: upstream.options.name.clone(),
-                    connection: connection.id,
-                    state: state.map(|raw| raw.as_str().to_owned()),
-                };
-                let sealed = self.0.sealer.seal(&bound, &principal, STATE_TTL, &held);
-                let sealed =
-                    sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
-                Ok(Answer::InputRequired(InputRequired {
-                    questions,
-                    state: Some(Raw::from(sealed.as_str())),
-                }))
+        let answer = connection.service.call(sent).await?;
+        match self.let_in(upstream, request, answer)? {
+            // The digest that a state is bound to costs more than all else here, and few answers have a state.
+            Answer::InputRequired(asks) => {
+                self.seal(upstream, connection.id, request, asks).map(Answer::InputRequired)
             }
             complete @ Answer::Complete(_) => Ok(complete),
         }
     }
 
-    /// Opens the request state that the gateway sealed, and puts the server's own state in its place.
-    fn open(
+    /// Seals the request state of an answer that asks something, for a retry of the request that was asked.
+    fn seal(
         &self,
         upstream: &Upstream,
-        answers: &mut InputResponses,
-        bound: &str,
-        principal: &Principal,
-    ) -> Result<HeldState, Rejection> {
+        connection: u64,
+        asked: &Request,
+        InputRequired { questions, state }: InputRequired,
+    ) -> Result<InputRequired, Rejection> {
+        let held = HeldState {
+            upstream: upstream.options.name.clone(),
+            connection,
+            state: state.map(|raw| raw.as_str().to_owned()),
+        };
+        let sealed = self.0.sealer.seal(&purpose(asked), &asked.peer.principal, STATE_TTL, &held);
+        let sealed = sealed.map_err(|_| Rejection::Internal("no request state could be made".into()))?;
+        Ok(InputRequired { questions, state: Some(Raw::from(sealed.as_str())) })
+    }
+
+    /// Opens the request state that the gateway sealed, and puts the server's own state in its place.
+    fn open(&self, upstream: &Upstream, request: &mut Request) -> Result<HeldState, Rejection> {
         let wrong =
             || Rejection::Params("requestState is not valid: it was not issued here, or has expired".into());
+        let bound = purpose(request);
+        let answers = request.answers.as_mut().ok_or_else(wrong)?;
         let sealed = answers.state.as_ref().and_then(Raw::string).ok_or_else(wrong)?;
-        let held: HeldState = self.0.sealer.open(bound, principal, &sealed).map_err(|_| wrong())?;
+        let held: HeldState =
+            self.0.sealer.open(&bound, &request.peer.principal, &sealed).map_err(|_| wrong())?;
         if held.upstream != upstream.options.name {
             return Err(wrong());
         }
         let own = held.state.clone().map(|state| Raw::parse(state.into(), 1)).transpose();
-        answers.state = own.map_err(|_| wrong())?;
+        Arc::make_mut(answers).state = own.map_err(|_| wrong())?;
         Ok(held)
     }
 
@@ -387,9 +386,7 @@ impl Service for Gateway {
         let Some(upstream) = self.asker(&request) else { return };
         // The state is bound to the params as they are sent on, under the server's own name.
         self.rename(&mut request);
-        let (bound, principal) = (purpose(&request), request.peer.principal.clone());
-        let Some(answers) = &mut request.answers else { return };
-        if let Ok(held) = self.open(&upstream, Arc::make_mut(answers), &bound, &principal)
+        if let Ok(held) = self.open(&upstream, &mut request)
             && let Some(lease) = upstream.connection(held.connection)
         {
             lease.0.service.abandon(request);

@@ -2,6 +2,7 @@
 
 mod call;
 mod era;
+mod frame;
 pub mod http;
 mod output;
 mod pipe;
@@ -9,6 +10,7 @@ mod session;
 pub mod stream;
 
 pub use call::{Call, Ending, Opening};
+pub use frame::Frame;
 pub use output::{Output, Served, refuse, unreadable};
 pub use pipe::Pipe;
 pub use session::Session;

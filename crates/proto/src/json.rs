@@ -1,15 +1,19 @@
 //! JSON values that keep the text that was sent. A value is parsed only where a rule needs its content.
 
-use std::borrow::Cow;
+mod names;
+mod scan;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
 use serde_json::value::RawValue;
 
+use self::scan::Scanner;
 use crate::clipped::clipped;
 
 /// A JSON value as text. Clones and slices share the buffer that the message was read into.
@@ -52,13 +56,10 @@ impl Raw {
     /// Where the bytes are not such a value.
     pub fn parse(bytes: Bytes, depth: usize) -> Result<Raw, ParseError> {
         let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
-        if nests_deeper(&text, depth) {
-            return Err(ParseError::TooDeep(depth));
+        match scan::value(&text, depth) {
+            Some(place) => Ok(Raw(text.slice_ref(&text[place]))),
+            None => Err(refusal(&text, depth)),
         }
-        let value: &RawValue =
-            serde_json::from_str(&text).map_err(|e| ParseError::NotJson(without_data(&e)))?;
-        let value = text.slice_ref(value.get());
-        Ok(Raw(value))
     }
 
     /// Serializes a value. A value that JSON cannot represent becomes `null`.
@@ -101,33 +102,42 @@ impl Raw {
     /// # Errors
     /// Where the value is no object, or two members have the same name: two programs might each take another one.
     pub fn object(&self) -> Result<Object, ParseError> {
-        struct Members<'a>(&'a ByteString);
-        impl<'de> Visitor<'de> for Members<'_> {
-            type Value = Object;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+        let mismatch = |detail: String| ParseError::Unexpected { expected: "an object", detail };
+        let members = match self.members() {
+            Some(members) => members.map_err(|e| mismatch(without_data(&e)))?,
+            None => {
+                let read = serde_json::Deserializer::from_str(&self.0).deserialize_map(Other("an object"));
+                return Err(mismatch(said(read)));
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-                let mut object = Object::default();
-                while let Some(Name(name)) = map.next_key::<Name<'de>>()? {
-                    let name = match name {
-                        Cow::Borrowed(name) => self.0.slice_ref(name),
-                        Cow::Owned(name) => name.into(),
-                    };
-                    let value: &'de RawValue = map.next_value()?;
-                    object.0.push((name, Raw(self.0.slice_ref(value.get()))));
-                }
-                match twice(&object.0) {
-                    None => Ok(object),
-                    Some(name) => {
-                        Err(serde::de::Error::custom(format_args!("the name {name:?} stands twice")))
-                    }
-                }
+        };
+        match names::twice(&members) {
+            None => Ok(Object(members)),
+            Some(name) => Err(mismatch(clipped(&format!("the name {name:?} stands twice"), WHY))),
+        }
+    }
+
+    /// Finds the members of an object; `None` for any other value. It is an error where the escapes of a name are no text.
+    fn members(&self) -> Option<Result<Vec<(ByteString, Raw)>, serde_json::Error>> {
+        let mut scanner = Scanner::new(&self.0);
+        let mut members = Vec::new();
+        scanner.eat(b'{')?;
+        while !scanner.is_at(b'}') {
+            let name = self.slice(scanner.skip_value()?)?;
+            scanner.eat(b':')?;
+            let value = self.slice(scanner.skip_value()?)?;
+            match name.text() {
+                Ok(name) => members.push((name, value)),
+                Err(error) => return Some(Err(error)),
+            }
+            if !scanner.is_at(b'}') {
+                scanner.eat(b',')?;
             }
         }
-        serde_json::Deserializer::from_str(&self.0)
-            .deserialize_map(Members(&self.0))
-            .map_err(|e| ParseError::Unexpected { expected: "an object", detail: without_data(&e) })
+        Some(Ok(members))
+    }
+
+    fn slice(&self, place: Range<usize>) -> Option<Raw> {
+        Some(Raw(self.0.slice_ref(self.0.get(place)?)))
     }
 
     /// Returns the elements of an array.
@@ -135,35 +145,36 @@ impl Raw {
     /// # Errors
     /// Where the value is no array.
     pub fn array(&self) -> Result<Vec<Raw>, ParseError> {
-        struct Elements<'a>(&'a ByteString);
-        impl<'de> Visitor<'de> for Elements<'_> {
-            type Value = Vec<Raw>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Raw>, A::Error> {
-                let mut elements = Vec::new();
-                while let Some(value) = seq.next_element::<&'de RawValue>()? {
-                    elements.push(Raw(self.0.slice_ref(value.get())));
-                }
-                Ok(elements)
+        self.elements().ok_or_else(|| {
+            let read = serde_json::Deserializer::from_str(&self.0).deserialize_seq(Other("an array"));
+            ParseError::Unexpected { expected: "an array", detail: said(read) }
+        })
+    }
+
+    fn elements(&self) -> Option<Vec<Raw>> {
+        let mut scanner = Scanner::new(&self.0);
+        let mut elements = Vec::new();
+        scanner.eat(b'[')?;
+        while !scanner.is_at(b']') {
+            elements.push(self.slice(scanner.skip_value()?)?);
+            if !scanner.is_at(b']') {
+                scanner.eat(b',')?;
             }
         }
-        serde_json::Deserializer::from_str(&self.0)
-            .deserialize_seq(Elements(&self.0))
-            .map_err(|e| ParseError::Unexpected { expected: "an array", detail: without_data(&e) })
+        Some(elements)
     }
 
     /// Returns the text of a string; `None` for any other value.
     pub fn string(&self) -> Option<ByteString> {
-        if !self.0.starts_with('"') {
-            return None;
+        if self.0.starts_with('"') { self.text().ok() } else { None }
+    }
+
+    /// Returns the text of a value that is a string. It is an error where its escapes are no text.
+    fn text(&self) -> Result<ByteString, serde_json::Error> {
+        match self.0.get(1..self.0.len() - 1).filter(|inner| scan::plain(inner.as_bytes()) == inner.len()) {
+            Some(plain) => Ok(self.0.slice_ref(plain)),
+            None => serde_json::from_str::<String>(&self.0).map(ByteString::from),
         }
-        let Name(text) = serde_json::from_str(&self.0).ok()?;
-        Some(match text {
-            Cow::Borrowed(text) => self.0.slice_ref(text),
-            Cow::Owned(text) => text.into(),
-        })
     }
 
     /// Returns whether the text begins with a character: `{` for an object, `[` for an array, `"` for a string.
@@ -198,10 +209,9 @@ impl From<&str> for Raw {
 
 impl From<Object> for Raw {
     fn from(object: Object) -> Raw {
-        let mut out = Vec::with_capacity(64);
+        let mut out = String::with_capacity(object.len_written());
         object.write(&mut out);
-        // All parts are UTF-8: they were read from text, or serde_json wrote them.
-        Raw(ByteString::try_from(out).unwrap_or_default())
+        Raw(out.into())
     }
 }
 
@@ -287,19 +297,25 @@ impl Object {
         self.0.is_empty()
     }
 
+    /// Returns how many bytes [`Object::write`] appends; more where names have to be escaped.
+    pub(crate) fn len_written(&self) -> usize {
+        /// Two quotes, a colon and a comma.
+        const AROUND: usize = 4;
+        2 + self.0.iter().map(|(name, value)| name.len() + value.as_str().len() + AROUND).sum::<usize>()
+    }
+
     /// Appends the text of the object to `out`.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.push(b'{');
+    pub fn write(&self, out: &mut String) {
+        out.push('{');
         for (at, (name, value)) in self.0.iter().enumerate() {
             if at > 0 {
-                out.push(b',');
+                out.push(',');
             }
-            // Neither a string nor a Vec makes this fail.
-            let _ = serde_json::to_writer(&mut *out, &**name);
-            out.push(b':');
-            out.extend_from_slice(value.as_str().as_bytes());
+            write_string(name, out);
+            out.push(':');
+            out.push_str(value.as_str());
         }
-        out.push(b'}');
+        out.push('}');
     }
 
     /// Serializes a value. What does not become an object gives an empty one.
@@ -334,84 +350,38 @@ impl Serialize for Object {
     }
 }
 
-/// Up to this many members are compared each with each, which needs no memory. Nearly all objects have fewer.
-const FEW: usize = 16;
-
-/// Finds a name that two members have.
-///
-/// The work does not grow with the square of the number of members, since a peer decides how many there are.
-fn twice(members: &[(ByteString, Raw)]) -> Option<&ByteString> {
-    if members.len() <= FEW {
-        let before = |at: usize| members[..at].iter().any(|(name, _)| same(name, &members[at].0));
-        return (1..members.len()).find(|at| before(*at)).map(|at| &members[at].0);
-    }
-    let mut names: Vec<&ByteString> = members.iter().map(|(name, _)| name).collect();
-    names.sort_unstable_by(|a, b| {
-        count();
-        a.cmp(b)
-    });
-    names.windows(2).find(|pair| same(pair[0], pair[1])).map(|pair| pair[1])
-}
-
-fn same(a: &ByteString, b: &ByteString) -> bool {
-    count();
-    a == b
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How often two names were compared.
-    static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-/// Counts a comparison, for the tests.
-fn count() {
-    #[cfg(test)]
-    COMPARED.set(COMPARED.get() + 1);
-}
-
-/// A string that borrows its text where the text has no escapes.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Name<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Text)
+/// Appends a text as a string of JSON.
+pub(crate) fn write_string(text: &str, out: &mut String) {
+    if scan::plain(text.as_bytes()) == text.len() {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(Raw::of(text).as_str());
     }
 }
 
-/// Returns whether objects and arrays are nested deeper than `limit` levels.
-fn nests_deeper(text: &str, limit: usize) -> bool {
-    let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > limit {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+/// Says why a text is not read that the scanner refused. Depth counts first, whatever follows.
+fn refusal(text: &str, depth: usize) -> ParseError {
+    if scan::nests_deeper(text, depth) {
+        return ParseError::TooDeep(depth);
     }
-    false
+    ParseError::NotJson(said(serde_json::from_str::<IgnoredAny>(text)))
+}
+
+/// Accepts no value: serde_json says what stands where a value of another type is expected.
+struct Other(&'static str);
+
+impl Visitor<'_> for Other {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Returns what serde_json says of a text that it refuses.
+fn said<T>(read: Result<T, serde_json::Error>) -> String {
+    read.err().as_ref().map(without_data).unwrap_or_default()
 }
 
 /// How many characters of an error message are kept: what was expected and where need fewer.
@@ -424,6 +394,7 @@ fn without_data(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::names::{COMPARED, FEW};
     use super::*;
 
     fn raw(text: &str) -> Raw {

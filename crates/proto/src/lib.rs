@@ -26,7 +26,7 @@ pub use header::HeaderParam;
 pub use json::{Object, ParseError, Raw};
 pub use model::boxed::{BoxFuture, BoxStream};
 pub use model::capability::{Capabilities, ClientCapabilities, without_tasks};
-pub use model::event::{Event, EventSink};
+pub use model::event::{Event, EventQueue, EventSink};
 pub use model::input::{InputRequest, InputRequired, InputResponses};
 pub use model::listen::{Change, Filter, Listening};
 pub use model::params::required_string;

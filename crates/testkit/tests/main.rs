@@ -95,7 +95,6 @@ fn spec_has_no_dependencies_and_proto_no_io_clock_randomness_or_runtime() {
     let metadata = metadata();
     assert_eq!(dependencies(&metadata, "dateline-spec"), BTreeSet::new());
     let known = [
-        "async-channel",
         "base64",
         "bytes",
         "bytestring",

@@ -166,12 +166,16 @@ impl Client {
     }
 
     async fn make_call(&self, request: Request) -> Result<Answer, Rejection> {
-        let StartedCall { guard, outcome, messages, request: outgoing } = self.connection.begin(&request)?;
+        let StartedCall { guard, outcome, messages, request: outgoing, is_only } =
+            self.connection.begin(&request)?;
         let exchange = async {
             self.link.send(&self.connection, messages).await?;
             match (&self.link, outgoing) {
                 (_, None) => {}
-                (Link::Pipe(pipe), Some(outgoing)) => pipe.send(&self.connection, outgoing.message).await?,
+                (Link::Pipe(pipe), Some(outgoing)) => {
+                    // While other calls run, further ones come soon.
+                    pipe.send(&self.connection, outgoing.message, is_only).await?;
+                }
                 (Link::Http(endpoint), Some(outgoing)) => {
                     return http::call(&self.connection, endpoint, guard.key(), &request, outgoing, outcome)
                         .await;
@@ -203,7 +207,7 @@ impl Client {
             match &self.link {
                 Link::Pipe(pipe) => {
                     for (_, outgoing) in requests {
-                        pipe.send(&self.connection, outgoing.message).await?;
+                        pipe.send(&self.connection, outgoing.message, true).await?;
                     }
                 }
                 Link::Http(endpoint) => {
@@ -232,7 +236,7 @@ impl Link {
     async fn send(&self, connection: &Connection, messages: Vec<Bytes>) -> Result<(), Rejection> {
         for message in messages {
             match self {
-                Link::Pipe(pipe) => pipe.send(connection, message).await?,
+                Link::Pipe(pipe) => pipe.send(connection, message, true).await?,
                 Link::Http(endpoint) => http::send(connection, endpoint, message).await?,
             }
         }

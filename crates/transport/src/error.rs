@@ -32,7 +32,7 @@ pub enum TransportError {
     },
     /// A request did not arrive, so that it can be sent again.
     #[error("cannot reach {}: {why}", shown(.url))]
-    Reach {
+    Unreachable {
         /// The URL.
         url: String,
         /// What is wrong, in words.
@@ -40,7 +40,7 @@ pub enum TransportError {
     },
     /// A request may have arrived, and got no answer.
     #[error("{} closed the connection before it answered: {why}", shown(.url))]
-    Lost {
+    Unanswered {
         /// The URL.
         url: String,
         /// What is wrong, in words.
@@ -58,7 +58,7 @@ pub enum TransportError {
 }
 
 /// The error for people about a request that may have been carried out.
-const LOST: &str =
+const UNANSWERED: &str =
     "the server closed the connection before it answered: whether it did what it was asked to is not known";
 
 /// A URL as it may stand in a log: without user, password, query and fragment, since these may hold secrets.
@@ -77,8 +77,8 @@ impl TransportError {
         match self {
             TransportError::Listen { .. } => "the address cannot be listened on",
             TransportError::Start { .. } => "the server cannot be started",
-            TransportError::Url { .. } | TransportError::Reach { .. } => "the server cannot be reached",
-            TransportError::Lost { .. } => LOST,
+            TransportError::Url { .. } | TransportError::Unreachable { .. } => "the server cannot be reached",
+            TransportError::Unanswered { .. } => UNANSWERED,
             TransportError::Closed(_) => "the server closed the connection",
             TransportError::Protocol(_) => "the server does not answer as it should",
             TransportError::Timeout(_) => "the server does not answer",

@@ -13,6 +13,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod plain;
 mod reading;
 mod request_guard;
 mod response;
@@ -27,14 +28,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::{from_fn, from_fn_with_state};
+use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use proto::downstream::Served;
 use proto::downstream::http::{self as rules, Head, Posted, Refusal};
 use spec::{Era, Revisions};
-use tokio_util::sync::CancellationToken;
 
 pub use authenticate::{Anonymous, Authenticate, Challenge};
-pub use crowd::Crowd;
+pub use endpoint::Endpoint;
 pub use listener::serve;
 #[cfg(unix)]
 pub use listener::serve_unix;
@@ -44,28 +45,20 @@ pub use request_guard::{host, origin};
 
 use bodies::read;
 use drive::Driver;
-use endpoint::Endpoint;
+use endpoint::either;
 use response::{accepted, one, refused};
 
-/// Serves the MCP endpoint, by [`serve`] or as a part of an application. When `shutdown` is cancelled its listens end
-/// in good order.
-pub fn router(
-    paths: &Paths,
-    served: Arc<Served>,
-    options: Options,
-    crowd: Crowd,
-    shutdown: CancellationToken,
-) -> Router {
-    let legacy = served.revisions.serves(Era::Legacy);
-    let sessions = sessions::Sessions::new(options.kept);
-    let endpoint = Arc::new(Endpoint { served, options, crowd, sessions, shutdown });
-    let guard = request_guard::RequestGuard::new(endpoint.options.clone());
+use crate::crowd::Who;
+
+/// Makes the routes of an endpoint, to be served by [`serve`] or as a part of an application.
+pub fn router(endpoint: &Arc<Endpoint>) -> Router {
+    let legacy = endpoint.served.revisions.serves(Era::Legacy);
     let mut router = Router::new();
-    for path in either(&paths.endpoint) {
-        router = router.route(&path, axum::routing::any(answer));
+    for path in &endpoint.paths {
+        router = router.route(path, axum::routing::any(answer));
     }
-    let mut router = router.with_state(Arc::clone(&endpoint));
-    if let Some(sse) = paths.sse.as_deref().filter(|_| legacy) {
+    let mut router = router.with_state(Arc::clone(endpoint));
+    if let Some(sse) = endpoint.sse.as_deref().filter(|_| legacy) {
         let mut beside = Router::new();
         for path in either(sse) {
             beside = beside.route(&path, axum::routing::any(http_sse::stream));
@@ -73,25 +66,21 @@ pub fn router(
         for path in either(&rules::http_sse::message_path(sse)) {
             beside = beside.route(&path, axum::routing::any(http_sse::message));
         }
-        router = router.merge(beside.with_state(http_sse::HttpSse::new(endpoint)));
+        router = router.merge(beside.with_state(http_sse::HttpSse::new(Arc::clone(endpoint))));
     }
     // The last layer is the outermost: whom the guard refuses learns nothing of what is behind it.
     router
         .route_layer(from_fn_with_state(cors::layer(), cors::answer))
-        .route_layer(from_fn_with_state(guard, request_guard::guard_requests))
-        .route_layer(from_fn(unread::close))
-}
-
-/// A path with and without a slash at its end: people type both.
-fn either(path: &str) -> Vec<String> {
-    let bare = path.trim_end_matches('/');
-    if bare.is_empty() { vec!["/".to_owned()] } else { vec![bare.to_owned(), format!("{bare}/")] }
+        .route_layer(from_fn_with_state(Arc::clone(&endpoint.guard), request_guard::guard_requests))
+        .route_layer(from_fn(unread::close_unread))
 }
 
 /// Serves another router behind the same checks of `Host` and `Origin`.
 pub fn guarded(router: Router, options: Options) -> Router {
     let guard = request_guard::RequestGuard::new(options);
-    router.layer(from_fn_with_state(guard, request_guard::guard_requests)).layer(from_fn(unread::close))
+    router
+        .layer(from_fn_with_state(guard, request_guard::guard_requests))
+        .layer(from_fn(unread::close_unread))
 }
 
 /// Answers requests to all other paths, behind the same checks: says at which path the endpoint is.
@@ -109,15 +98,20 @@ pub fn elsewhere(paths: &Paths, revisions: Revisions, options: Options) -> Route
 }
 
 async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request<Body>) -> Response<Body> {
-    handle(&endpoint, request).await.unwrap_or_else(refused)
+    let (parts, body) = request.into_parts();
+    let who = endpoint.crowd.who(&parts.extensions);
+    handle(&endpoint, &parts, body, who).await.unwrap_or_else(refused)
 }
 
 /// Does with a request what the rules of the protocol say.
-async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
-    let (parts, body) = request.into_parts();
+async fn handle(
+    endpoint: &Arc<Endpoint>,
+    parts: &Parts,
+    body: impl http_body::Body<Data = Bytes> + Unpin,
+    who: Who,
+) -> Result<Response<Body>, Refusal> {
     let (headers, served) = (&parts.headers, &endpoint.served);
-    let who = endpoint.crowd.who(&parts.extensions);
-    let principal = endpoint.options.authenticate.authenticate(&parts).await?;
+    let principal = endpoint.options.authenticate.authenticate(parts).await?;
     let accept = match rules::head(&parts.method, headers, served.revisions)? {
         Head::Post(accept) => accept,
         Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, who),
@@ -134,12 +128,10 @@ async fn handle(endpoint: &Arc<Endpoint>, request: Request<Body>) -> Result<Resp
             }
             None => Err(rules::no_session()),
         },
-        Posted::Open { id, session, reply } => {
-            legacy::open(endpoint, *session, who, &id, one(reply, accept, endpoint.options.keep_alive))
-        }
+        Posted::Open { id, session, reply } => legacy::open(endpoint, *session, who, &id, one(reply, accept)),
         Posted::Call(call, request) => Ok(modern::call(endpoint, *call, *request, accept).await),
         Posted::Listen(call, filter, peer) => modern::listen(endpoint, *call, filter, peer, who).await,
-        Posted::Reply(bytes) => Ok(one(bytes, accept, endpoint.options.keep_alive)),
+        Posted::Reply(bytes) => Ok(one(bytes, accept)),
         Posted::Accepted => Ok(accepted()),
     }
 }

@@ -13,7 +13,7 @@ use proto::CallKey;
 use proto::downstream::Ending;
 use proto::downstream::{Output, Pipe, Served};
 use proto::wire::{Message, Unreadable};
-use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Listening, Principal, Rejection, wire};
+use proto::{Answer, BoxFuture, BoxStream, Change, EventQueue, Listening, Principal, Rejection, wire};
 use spec::Rules;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ struct Driver {
     work: FuturesUnordered<Work>,
     handles: HashMap<CallKey, AbortHandle>,
     changes: StreamMap<CallKey, BoxStream<Option<Change>>>,
-    events: (async_channel::Sender<(CallKey, Event)>, async_channel::Receiver<(CallKey, Event)>),
+    events: EventQueue,
     out: queue::Sender,
     shutdown: CancellationToken,
     /// The process is asked to end.
@@ -135,7 +135,7 @@ pub(crate) async fn drive(
         work: FuturesUnordered::new(),
         handles: HashMap::new(),
         changes: StreamMap::new(),
-        events: async_channel::bounded(BACKLOG),
+        events: EventQueue::new(BACKLOG),
         served,
         out,
         shutdown,
@@ -246,7 +246,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = self.shutdown.cancelled(), if !self.closing => self.close(),
-                Ok((key, event)) = self.events.1.recv() => {
+                (key, event) = self.events.next() => {
                     let outputs = self.pipe.event(key, event);
                     self.apply(outputs).await;
                 }
@@ -320,7 +320,7 @@ impl Driver {
     async fn done(&mut self, done: Result<(CallKey, Done), Aborted>) {
         let Ok((key, done)) = done else { return };
         // What happened before the answer goes out before it.
-        while let Ok((key, event)) = self.events.1.try_recv() {
+        while let Some((key, event)) = self.events.try_next() {
             let outputs = self.pipe.event(key, event);
             self.apply(outputs).await;
         }
@@ -342,7 +342,7 @@ impl Driver {
             match output {
                 Output::Reply(bytes) | Output::Send(_, bytes) | Output::Push(bytes) => self.say(bytes).await,
                 Output::Start(key, mut request) => {
-                    request.events = EventSink::new(key, self.events.0.clone());
+                    request.events = self.events.sink(key);
                     let served = Arc::clone(&self.served);
                     self.start(
                         key,

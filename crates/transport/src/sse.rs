@@ -126,12 +126,24 @@ impl Reader {
                 self.more(bytes);
                 break;
             };
-            self.more(&bytes[..at]);
+            let line = &bytes[..at];
             self.returned = bytes[at] == b'\r';
             bytes = &bytes[at + 1..];
-            read.extend(self.end_of_line());
+            // A line that came whole is read where it is.
+            let is_whole = self.line.is_empty() && !self.skipping && !self.exceeds(line.len());
+            if is_whole {
+                read.extend(self.read_line(line));
+            } else {
+                self.more(line);
+                read.extend(self.end_of_line());
+            }
         }
         read
+    }
+
+    /// Whether an event is over the limit with a further line of this length.
+    fn exceeds(&self, line: usize) -> bool {
+        line + self.data.len() > self.limit.saturating_add(NAME)
     }
 
     /// Takes in a part of a line.
@@ -143,7 +155,7 @@ impl Reader {
             return;
         }
         self.line.extend_from_slice(part);
-        if self.line.len() + self.data.len() > self.limit.saturating_add(NAME) {
+        if self.exceeds(self.line.len()) {
             let mut seen = self.over.take().unwrap_or_default();
             seen.feed(&std::mem::take(&mut self.data));
             let line = std::mem::take(&mut self.line);
@@ -160,6 +172,16 @@ impl Reader {
             return None;
         }
         let mut line = std::mem::take(&mut self.line);
+        let read = self.read_line(&line);
+        // A short line does not cost the room of a long one before it.
+        line.clear();
+        if line.capacity() <= SHORT {
+            self.line = line;
+        }
+        read
+    }
+
+    fn read_line(&mut self, line: &[u8]) -> Option<Read> {
         let start = if std::mem::replace(&mut self.opened, true) || !line.starts_with(BOM) { 0 } else { 3 };
         if line.len() == start {
             return self.dispatch();
@@ -185,11 +207,6 @@ impl Reader {
                 self.retry = after.map(Duration::from_millis).or(self.retry);
             }
             _ => {}
-        }
-        // A short line does not cost the room of a long one before it.
-        line.clear();
-        if line.capacity() <= SHORT {
-            self.line = line;
         }
         None
     }

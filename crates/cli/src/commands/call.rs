@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use proto::{Answer, Event, EventSink, Object, Raw, Request, Service as _, list_all};
+use proto::{Answer, Event, EventQueue, Object, Raw, Request, Service as _, list_all};
 use serde_json::{Map, Value};
 use spec::Method;
 use transport::client::Client;
@@ -50,18 +50,22 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
     let schema = definition.as_ref().and_then(|o| o.get("inputSchema")).map(value).unwrap_or_default();
     let arguments = arguments(&words, &schema)?;
     let params = Object::new().with("name", tool).with("arguments", Raw::of(&arguments));
-    let (sink, events) = async_channel::bounded(256);
+    let mut events = EventQueue::new(256);
     let mut request = Request::ours(Method::ToolsCall, params);
     request.wants_progress = std::io::stderr().is_terminal();
-    request.events = EventSink::new(0, sink);
-    let shown = async {
-        while let Ok((_, event)) = events.recv().await {
-            if let Event::Progress(params) = event {
-                terminal::show(format!("{FRESH}{}\n", progress(&params)).into_bytes());
+    request.events = events.sink(0);
+    let calling = async {
+        let mut called = client.call(request);
+        loop {
+            tokio::select! {
+                biased;
+                (_, event) = events.next() => if let Event::Progress(params) = event {
+                    terminal::show(format!("{FRESH}{}\n", progress(&params)).into_bytes());
+                },
+                answer = &mut called => return answer,
             }
         }
     };
-    let calling = async { tokio::join!(client.call(request), shown).0 };
     let answer = waiting(&format!("the answer of {tool}"), calling).await;
     let answer = answer.map_err(|rejection| {
         let names: Vec<_> = tools.iter().filter_map(|raw| raw.object().ok()?.string("name")).collect();

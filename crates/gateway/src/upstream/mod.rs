@@ -273,6 +273,12 @@ impl Upstream {
     /// # Errors
     /// When the server does not run, or has just ended.
     pub(crate) async fn lease(&self) -> Result<Lease, Rejection> {
+        // Nothing is waited for on the way that nearly every call takes.
+        if self.is_up() { self.free().await } else { self.lease_once_up().await }
+    }
+
+    /// Takes a connection to use once the server runs. It is started where it does not run.
+    async fn lease_once_up(&self) -> Result<Lease, Rejection> {
         let usable = !matches!(self.options.target, Target::Unusable(_));
         match self.state() {
             State::Idle => self.wanted.notify_one(),
@@ -303,20 +309,25 @@ impl Upstream {
         {
             let mut record = self.record();
             record.connections.retain(|connection| !connection.is_gone());
-            if record.connections.is_empty() {
-                // The first one is the supervisor's to make.
-                return Err(Rejection::Gone(format!("the server {} has just ended", self.options.name)));
-            }
-            let least = record.connections.iter().min_by_key(|connection| connection.busy()).map(Arc::clone);
             let more = record.connections.len() + record.reserved < self.options.pool.max;
-            match least {
-                Some(connection) if connection.busy() == 0 || !more => return Ok(connection.lease()),
-                _ => record.reserved += 1,
+            match &*record.connections {
+                // The first one is the supervisor's to make.
+                [] => {
+                    return Err(Rejection::Gone(format!("the server {} has just ended", self.options.name)));
+                }
+                [only] if !more => return Ok(only.lease()),
+                all => {
+                    let busy = all.iter().map(|connection| (connection.busy(), connection));
+                    match busy.min_by_key(|(busy, _)| *busy) {
+                        Some((busy, connection)) if busy == 0 || !more => return Ok(connection.lease()),
+                        _ => record.reserved += 1,
+                    }
+                }
             }
         }
-        let reserved = PoolSlot(self);
+        let slot = PoolSlot(self);
         let connection = self.connect().await;
-        drop(reserved);
+        drop(slot);
         match connection {
             Ok(connection) => {
                 let lease = connection.lease();

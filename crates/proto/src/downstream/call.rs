@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use spec::{Method, Notice, Revision, Rules, meta};
 
+use crate::downstream::frame::Frame;
 use crate::downstream::output::Served;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit::{self, Admitted};
@@ -125,13 +126,13 @@ impl Call {
         self.stream.rules()
     }
 
-    /// The notification for something that happened while it was worked on.
-    pub fn event(&mut self, event: Event) -> Option<Bytes> {
-        self.stream.event(event)
+    /// Takes an event of the service; gives its notification, where the client wants one.
+    pub fn event(&mut self, event: Event) -> Option<Frame> {
+        self.stream.event(event).map(Frame::Part)
     }
 
-    /// The response, and its HTTP status where the answer is not yet under way.
-    pub fn answered(&self, answer: Result<Answer, Rejection>, served: &Served) -> (u16, Bytes) {
+    /// Takes the answer of the service; gives the response. Give the events that came before it to [`Call::event`] first.
+    pub fn answered(&self, answer: Result<Answer, Rejection>, served: &Served) -> Frame {
         let description = served.service.describe();
         let result = answer.and_then(|answer| match answer {
             Answer::Complete(result) => Ok(self.complete(result, &description)),
@@ -143,10 +144,11 @@ impl Call {
             }
         });
         match result {
-            Ok(result) => (200, wire::result(&self.id, &result)),
+            Ok(result) => Frame::Last(StatusCode::OK, wire::result(&self.id, &result)),
             Err(rejection) => {
                 let rendered = rejection.render(self.rules());
-                (rendered.status, wire::error(ErrorId::Of(&self.id), &rendered.error))
+                let status = StatusCode::from_u16(rendered.status).unwrap_or(StatusCode::BAD_REQUEST);
+                Frame::Last(status, wire::error(ErrorId::Of(&self.id), &rendered.error))
             }
         }
     }
@@ -159,24 +161,30 @@ impl Call {
         Stamp { identity: &description.identity, depends_on_answers: self.retried, subscription: None }
     }
 
-    /// The acknowledgement of a listen, its first message.
-    pub fn listening(&mut self, honoured: Filter) -> Bytes {
+    /// Takes the part of a listen's filter that the service honours; gives the acknowledgement, the listen's first message.
+    pub fn listening(&mut self, honoured: Filter) -> Frame {
         let shown = honoured.object();
         self.listen = Some(Wanted::of(&honoured));
         let params = Object::new()
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, self.id.raw())))
             .with("notifications", Raw::from(shown));
-        stream::notification(Notice::SubscriptionsAcknowledged, params, self.rules())
+        Frame::Part(stream::notification(Notice::SubscriptionsAcknowledged, params, self.rules()))
     }
 
-    /// The notification of a change, where this listen asked for it.
-    pub fn changed(&self, change: &Change) -> Option<Bytes> {
-        let wanted = self.listen.as_ref().is_some_and(|wanted| wanted.wants(change));
-        if wanted { stream::change(change, Some(&self.id.raw()), self.rules()) } else { None }
+    /// Takes a change; gives its notification, where this listen asked for it. [`Change::Behind`] ends the listen.
+    pub fn changed(&self, change: &Change, served: &Served) -> Vec<Frame> {
+        if *change == Change::Behind {
+            return self.ended(Ending::Behind, served).into();
+        }
+        if !self.listen.as_ref().is_some_and(|wanted| wanted.wants(change)) {
+            return Vec::new();
+        }
+        let told = stream::change(change, Some(&self.id.raw()), self.rules());
+        told.map(Frame::Part).into_iter().collect()
     }
 
-    /// How the server ends a listen: first the notification, then the result.
-    pub fn ended(&self, why: Ending, served: &Served) -> [Bytes; 2] {
+    /// Ends a listen; gives its last messages, a notification and the result.
+    pub fn ended(&self, why: Ending, served: &Served) -> [Frame; 2] {
         let id = self.id.raw();
         let params = Object::new()
             .with("requestId", id.clone())
@@ -185,7 +193,10 @@ impl Call {
         let description = served.service.describe();
         let stamp = Stamp { subscription: Some(&id), ..self.stamp(&description) };
         let result = project::result(Object::new(), self.method.row(), self.rules(), stamp);
-        [stream::notification(Notice::Cancelled, params, self.rules()), wire::result(&self.id, &result)]
+        [
+            Frame::Part(stream::notification(Notice::Cancelled, params, self.rules())),
+            Frame::Last(StatusCode::OK, wire::result(&self.id, &result)),
+        ]
     }
 }
 

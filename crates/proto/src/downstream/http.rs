@@ -9,7 +9,7 @@ mod request;
 mod session;
 mod streams;
 
-pub use accept::Accept;
+pub use accept::{Accept, CallResponse};
 pub use event_id::{EventId, StreamId};
 pub use place::{Form, Next, Place, Room};
 pub use refusal::Refusal;

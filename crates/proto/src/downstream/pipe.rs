@@ -7,6 +7,7 @@ use spec::{Notice, Revision, Rules};
 
 use crate::downstream::call::{Call, Ending, Opening};
 use crate::downstream::era::{Opens, opens};
+use crate::downstream::frame::Frame;
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::session::Session;
 use crate::gates::admit;
@@ -132,7 +133,7 @@ impl Pipe {
     /// Something happened while a call was worked on.
     pub fn event(&mut self, key: CallKey, event: Event) -> Vec<Output> {
         match (self.modern.get_mut(&key), &mut self.session) {
-            (Some(call), _) => call.event(event).map(|bytes| Output::Send(key, bytes)).into_iter().collect(),
+            (Some(call), _) => call.event(event).map(|frame| send(key, frame)).into_iter().collect(),
             (None, Some(session)) => session.event(key, event),
             (None, None) => Vec::new(),
         }
@@ -142,7 +143,7 @@ impl Pipe {
     pub fn answered(&mut self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
         match (self.modern.remove(&key), &mut self.session) {
             (Some(call), _) => {
-                vec![Output::Send(key, call.answered(answer, &self.served).1), Output::Finish(key)]
+                vec![send(key, call.answered(answer, &self.served)), Output::Finish(key)]
             }
             (None, Some(session)) => session.answered(key, answer, &self.served),
             (None, None) => Vec::new(),
@@ -153,7 +154,7 @@ impl Pipe {
     pub fn listening(&mut self, key: CallKey, honoured: Result<Filter, Rejection>) -> Vec<Output> {
         match (self.modern.get_mut(&key), &mut self.session) {
             (Some(call), _) => match honoured {
-                Ok(filter) => vec![Output::Send(key, call.listening(filter))],
+                Ok(filter) => vec![send(key, call.listening(filter))],
                 Err(rejection) => self.answered(key, Err(rejection)),
             },
             (None, Some(session)) => session.listening(key, honoured),
@@ -164,9 +165,9 @@ impl Pipe {
     /// Something changed that a listen watches.
     pub fn changed(&mut self, key: CallKey, change: &Change) -> Vec<Output> {
         match (self.modern.get(&key), &mut self.session) {
-            (Some(_), _) if *change == Change::Behind => self.ended(key, Ending::Behind),
             (Some(call), _) => {
-                call.changed(change).map(|bytes| Output::Send(key, bytes)).into_iter().collect()
+                let told = call.changed(change, &self.served);
+                self.tell(key, told)
             }
             (None, Some(session)) => session.changed(key, change),
             (None, None) => Vec::new(),
@@ -175,13 +176,27 @@ impl Pipe {
 
     /// A listen ended from within, or all of them because the process ends.
     pub fn ended(&mut self, key: CallKey, why: Ending) -> Vec<Output> {
-        match self.modern.remove(&key) {
+        match self.modern.get(&key) {
             Some(call) => {
-                let ending = call.ended(why, &self.served).map(|bytes| Output::Send(key, bytes));
-                ending.into_iter().chain([Output::Drop(key), Output::Finish(key)]).collect()
+                let ending = call.ended(why, &self.served);
+                self.tell(key, ending)
             }
             None => Vec::new(),
         }
+    }
+
+    /// Sends messages of a listen. With the last one it is over.
+    fn tell(&mut self, key: CallKey, frames: impl IntoIterator<Item = Frame>) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        for frame in frames {
+            let is_last = matches!(frame, Frame::Last(..));
+            outputs.push(send(key, frame));
+            if is_last {
+                self.modern.remove(&key);
+                outputs.extend([Output::Drop(key), Output::Finish(key)]);
+            }
+        }
+        outputs
     }
 
     /// How many calls are worked on: a listen, and a call whose client is asked something, may never end.
@@ -199,4 +214,9 @@ impl Pipe {
     pub fn listens(&self) -> Vec<CallKey> {
         self.modern.iter().filter(|(_, call)| call.is_listen()).map(|(key, _)| *key).collect()
     }
+}
+
+/// Sends a message of a modern request. A pipe has no status for it.
+fn send(key: CallKey, frame: Frame) -> Output {
+    Output::Send(key, frame.into_message())
 }

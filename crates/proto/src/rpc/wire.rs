@@ -8,7 +8,7 @@ use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use spec::Rules;
 
-use crate::json::{Object, ParseError, Raw};
+use crate::json::{Object, ParseError, Raw, write_string};
 
 /// Names a call within a connection or session. It is never sent.
 pub type CallKey = u64;
@@ -243,52 +243,57 @@ pub fn holds_more(array: &Raw, most: usize) -> bool {
     serde_json::Deserializer::from_str(array.as_str()).deserialize_seq(AtMost(most)).is_err()
 }
 
-const HEAD: &[u8] = br#"{"jsonrpc":"2.0""#;
-
-fn begin(room: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(room + 64);
-    out.extend_from_slice(HEAD);
+/// Begins a message, with room for what follows.
+fn begin(room: usize) -> String {
+    const HEAD: &str = r#"{"jsonrpc":"2.0""#;
+    /// Enough for the names of the members, and for most ids and methods.
+    const ENVELOPE: usize = 128;
+    let mut out = String::with_capacity(ENVELOPE + room);
+    out.push_str(HEAD);
     out
 }
 
-fn member(out: &mut Vec<u8>, name: &str, value: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    out.extend_from_slice(value.as_bytes());
+fn member(out: &mut String, name: &str, value: &str) {
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":");
+    out.push_str(value);
+}
+
+fn end(mut out: String) -> Bytes {
+    out.push('}');
+    out.into()
 }
 
 /// Writes a result.
 pub fn result(id: &Id, result: &Object) -> Bytes {
-    let mut out = begin(256);
+    let mut out = begin(result.len_written());
     member(&mut out, "id", id.as_str());
-    out.extend_from_slice(b",\"result\":");
+    out.push_str(",\"result\":");
     result.write(&mut out);
-    out.push(b'}');
-    out.into()
+    end(out)
 }
 
 /// Writes a request.
 pub fn request(id: &Id, method: &str, params: &Object) -> Bytes {
-    let mut out = begin(256);
+    let mut out = begin(params.len_written());
     member(&mut out, "id", id.as_str());
     message_body(out, method, Some(params))
 }
 
 /// Writes a notification.
 pub fn notification(method: &str, params: Option<&Object>) -> Bytes {
-    message_body(begin(128), method, params)
+    message_body(begin(params.map_or(0, Object::len_written)), method, params)
 }
 
-fn message_body(mut out: Vec<u8>, method: &str, params: Option<&Object>) -> Bytes {
-    out.extend_from_slice(b",\"method\":");
-    let _ = serde_json::to_writer(&mut out, method);
+fn message_body(mut out: String, method: &str, params: Option<&Object>) -> Bytes {
+    out.push_str(",\"method\":");
+    write_string(method, &mut out);
     if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
+        out.push_str(",\"params\":");
         params.write(&mut out);
     }
-    out.push(b'}');
-    out.into()
+    end(out)
 }
 
 /// The id of an error.
@@ -311,16 +316,15 @@ impl ErrorId<'static> {
 
 /// Writes an error.
 pub fn error(id: ErrorId<'_>, error: &Object) -> Bytes {
-    let mut out = begin(128);
+    let mut out = begin(error.len_written());
     match id {
         ErrorId::Of(id) => member(&mut out, "id", id.as_str()),
         ErrorId::Null => member(&mut out, "id", "null"),
         ErrorId::Absent => {}
     }
-    out.extend_from_slice(b",\"error\":");
+    out.push_str(",\"error\":");
     error.write(&mut out);
-    out.push(b'}');
-    out.into()
+    end(out)
 }
 
 /// Writes a message on one line.

@@ -334,7 +334,7 @@ impl Call {
 }
 
 fn response(id: &Id, member: &'static str, value: &Raw) -> Bytes {
-    let mut out = Vec::new();
+    let mut out = String::new();
     Object::new().with("jsonrpc", "2.0").with("id", id.raw()).with(member, value.clone()).write(&mut out);
     out.into()
 }

@@ -2,10 +2,12 @@
 
 mod streams;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb};
+use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, StatusCode};
 use proto::Principal;
-use proto::downstream::Served;
-use proto::downstream::http::{Accept, Head, Posted, Refusal, delete, get, head, http_sse, post};
+use proto::downstream::http::{
+    Accept, CallResponse, Head, Posted, Refusal, delete, get, head, http_sse, post,
+};
+use proto::downstream::{Frame, Served};
 use proto::wire::Limits;
 use serde_json::{Value, json};
 use spec::{Revision, Revisions, header as name, meta};
@@ -134,4 +136,32 @@ fn the_method_of_http_says_what_a_request_is_for() {
     assert_eq!(http_sse::open(&Verb::POST, &of_session).map_err(status), Err(405));
     assert_eq!(http_sse::head(&Verb::GET, &of_session).map_err(status), Err(405));
     assert_eq!(http_sse::message_url("/a/sse/", "7"), "/a/message?session_id=7");
+}
+
+#[test]
+fn the_first_messages_of_a_modern_request_and_what_its_client_takes_decide_the_form_of_the_response() {
+    let (json, stream) = ("application/json", "text/event-stream");
+    let both = [json, stream].join(", ");
+    let prefers_stream = [stream, json].join(", ");
+    let part = || Frame::Part(bytes(&json!({})));
+    let last = |status| Frame::Last(status, bytes(&json!({})));
+    for (accept, message, expected) in [
+        (&*both, part(), "stream"),
+        (&both, last(StatusCode::OK), "object 200"),
+        (&both, last(StatusCode::NOT_FOUND), "object 404"),
+        (&prefers_stream, last(StatusCode::OK), "stream"),
+        (&prefers_stream, last(StatusCode::NOT_FOUND), "object 404"),
+        (stream, last(StatusCode::OK), "stream"),
+        (stream, last(StatusCode::BAD_REQUEST), "object 400"),
+        (json, part(), "open"),
+        (json, last(StatusCode::OK), "object 200"),
+    ] {
+        let shown = format!("{accept}: {message:?}");
+        let form = match Accept::read(&headers(&[("accept", accept)])).unwrap().response(message) {
+            CallResponse::Object(status, _) => format!("object {}", status.as_u16()),
+            CallResponse::Stream(_) => "stream".to_owned(),
+            CallResponse::Open => "open".to_owned(),
+        };
+        assert_eq!(form, expected, "{shown}");
+    }
 }

@@ -89,6 +89,8 @@ pub(super) struct StartedCall {
     pub(super) messages: Vec<Bytes>,
     /// The request, where the call is a new one. It is sent last.
     pub(super) request: Option<Outgoing>,
+    /// Whether no other call is open.
+    pub(super) is_only: bool,
 }
 
 /// A subscription that was begun.
@@ -202,16 +204,18 @@ impl Connection {
             };
             let messages = self.dispatch(&mut state, outputs);
             let guard = CancelOnDrop::new(self, key);
-            return Ok(StartedCall { guard, outcome, messages, request: None });
+            return Ok(StartedCall { guard, outcome, messages, request: None, is_only: false });
         }
         if let Some(failure) = could_not_answer(request) {
             return Err(failure);
         }
         let key = state.key();
         let mut outgoing = state.edge.call(key, request);
+        let is_only = state.calls.len() == 0;
         let outcome = state.calls.start(key, request);
         let messages = std::mem::take(&mut outgoing.before);
-        Ok(StartedCall { guard: CancelOnDrop::new(self, key), outcome, messages, request: Some(outgoing) })
+        let guard = CancelOnDrop::new(self, key);
+        Ok(StartedCall { guard, outcome, messages, request: Some(outgoing), is_only })
     }
 
     /// Begins a subscription. It ends when the guard is dropped.

@@ -7,7 +7,9 @@ mod call;
 mod endpoint;
 mod listen;
 mod open;
+mod pool;
 mod request;
+mod route;
 mod session;
 
 pub(super) use body::{cause, is_events};
@@ -15,6 +17,7 @@ pub(super) use call::{call, send};
 pub(super) use endpoint::{ACCEPT, Endpoint};
 pub(super) use listen::listen;
 pub(super) use open::{ConnectError, connect};
+pub(super) use pool::Response;
 pub use request::Remote;
 pub(super) use request::{HttpClient, HttpRequest};
 pub(super) use session::may_be_unknown;

@@ -7,19 +7,17 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use http::{HeaderMap, StatusCode};
-use proto::CallKey;
-use proto::{BoxStream, Glance};
+use proto::{CallKey, Glance};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::connection::Connection;
-use super::http::{ACCEPT, HttpClient, HttpRequest, cause, is_events, may_be_unknown};
+use super::http::{ACCEPT, HttpClient, HttpRequest, Response, cause, is_events, may_be_unknown};
 use super::negotiation::{FIRST_CALL_ID, not_modern};
 use super::outbox::{self, outbox};
-use super::pipe::{self, MessageSource, OpenError, Opening, Pipe, negotiate};
+use super::pipe::{self, MessageSource, Messages, OpenError, Opening, Pipe, negotiate};
 use super::settings::Settings;
 use crate::error::shown;
 use crate::line::Line;
@@ -48,6 +46,7 @@ async fn open(http: Arc<HttpClient>, settings: Settings) -> Result<Opened, Trans
     let endpoint = events.endpoint(&url).await?;
     let (messages, queue) = mpsc::channel(BACKLOG);
     tokio::spawn(write(http, endpoint, queue, gone.clone(), failure));
+    let messages = Messages::Posted(messages);
     // Only legacy revisions have this transport.
     let negotiated = match negotiate(&mut events, &messages, &settings, Opening::Initialize).await {
         Ok(negotiated) => negotiated,
@@ -82,7 +81,7 @@ impl Failure {
 
 /// The messages of an event stream.
 struct Events {
-    body: BoxStream<Result<Bytes, reqwest::Error>>,
+    response: Response,
     reader: sse::Reader,
     ready: VecDeque<sse::Read>,
     failure: Failure,
@@ -96,12 +95,7 @@ impl Events {
             let why = format!("{url} does not open an event stream: it answered {status}");
             return Err(TransportError::Protocol(why));
         }
-        Ok(Events {
-            body: Box::pin(response.bytes_stream()),
-            reader: sse::Reader::new(limit),
-            ready: VecDeque::new(),
-            failure,
-        })
+        Ok(Events { response, reader: sse::Reader::new(limit), ready: VecDeque::new(), failure })
     }
 
     /// The next event that has data.
@@ -110,8 +104,9 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let Some(chunk) = self.body.next().await else { return Ok(None) };
-            self.ready.extend(self.reader.feed(&chunk.map_err(|e| io::Error::other(cause(&e)))?));
+            let chunk = self.response.chunk().await.map_err(|e| io::Error::other(cause(&e)))?;
+            let Some(chunk) = chunk else { return Ok(None) };
+            self.ready.extend(self.reader.feed(&chunk));
         }
     }
 
@@ -183,7 +178,7 @@ async fn write(
                     (format!(": it answered {status} to a message"), !may_be_unknown(status, false, None))
                 }
                 Ok(Err(error)) => {
-                    let is_begun = !matches!(error, TransportError::Reach { .. });
+                    let is_begun = !matches!(error, TransportError::Unreachable { .. });
                     (format!(": a message could not be posted: {error}"), is_begun)
                 }
                 Err(_) => (format!(": it took no message within {} s", ACCEPT.as_secs()), true),

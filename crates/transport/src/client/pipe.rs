@@ -20,7 +20,7 @@ use super::negotiation::{
     DISCOVER_ID, Discovered, INITIALIZE_ID, Negotiated, not_modern, refused, speaks_legacy,
 };
 use super::settings::Settings;
-use super::stdio::Process;
+use super::stdio::{Input, Process};
 use crate::TransportError;
 use crate::line::Line;
 
@@ -31,19 +31,47 @@ const AFTER_END: Duration = Duration::from_millis(200);
 /// The way to a server that reads all messages from one stream.
 #[derive(Clone)]
 pub(super) struct Pipe {
-    /// Messages to be written.
-    pub(super) messages: mpsc::Sender<Bytes>,
+    pub(super) messages: Messages,
     /// The server's process, where the client started it.
     pub(super) process: Option<Process>,
 }
 
-impl Pipe {
-    /// Queues a message, and waits while the queue is full.
+/// Takes the messages to a server. Clones lead to the same server.
+#[derive(Clone)]
+pub(super) enum Messages {
+    /// They are written to a program's standard input.
+    Written(Input),
+    /// They are posted one after the other.
+    Posted(mpsc::Sender<Bytes>),
+}
+
+impl Messages {
+    /// Takes a message, and waits while the queue is full. `at_once` says that no other message is to be expected soon.
     ///
     /// # Errors
-    /// When the connection has ended. Nothing of the message was written then.
-    pub(super) async fn send(&self, connection: &Connection, message: Bytes) -> Result<(), Rejection> {
-        self.messages.send(message).await.map_err(|_| connection.not_sent())
+    /// When the connection has ended. Nothing of the message was sent then.
+    async fn send(&self, message: Bytes, at_once: bool) -> Result<(), TransportError> {
+        let sent = match self {
+            Messages::Written(input) => input.send(message, at_once).await.is_ok(),
+            Messages::Posted(queue) => queue.send(message).await.is_ok(),
+        };
+        if sent { Ok(()) } else { Err(TransportError::Closed(String::new())) }
+    }
+}
+
+impl Pipe {
+    /// Sends a message, or queues it; waits while the queue is full. `at_once` says that no other message is to be
+    /// expected soon.
+    ///
+    /// # Errors
+    /// When the connection has ended. Nothing of the message was sent then.
+    pub(super) async fn send(
+        &self,
+        connection: &Connection,
+        message: Bytes,
+        at_once: bool,
+    ) -> Result<(), Rejection> {
+        self.messages.send(message, at_once).await.map_err(|_| connection.not_sent())
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -103,11 +131,10 @@ enum Reply {
 /// Finds out which era a server has, and opens the connection.
 pub(super) async fn negotiate(
     source: &mut impl MessageSource,
-    messages: &mpsc::Sender<Bytes>,
+    messages: &Messages,
     settings: &Settings,
     opening: Opening,
 ) -> Result<Negotiated, OpenError> {
-    let closed = |_| TransportError::Closed(String::new());
     let wait = match opening {
         Opening::Either(wait) => Some(wait),
         // The time for all of the connecting is the limit.
@@ -118,7 +145,7 @@ pub(super) async fn negotiate(
     if let Some(wait) = wait {
         let params = Calls::discover(Revision::LATEST_MODERN, &settings.introduction);
         let discover = wire::request(&Id::number(DISCOVER_ID), Method::Discover.wire(), &params);
-        messages.send(discover).await.map_err(closed)?;
+        messages.send(discover, true).await?;
         match tokio::time::timeout(wait, reply(source, settings, Some(DISCOVER_ID))).await {
             Ok(Ok(Reply::Discovered(Discovered::Modern(negotiated)))) => return Ok(*negotiated),
             Ok(Ok(Reply::Discovered(Discovered::OtherRevisions(supported)))) => speaks_legacy(&supported)?,
@@ -132,7 +159,7 @@ pub(super) async fn negotiate(
     }
     let params = Session::initialize(Revision::LATEST_LEGACY, &settings.introduction);
     let initialize = wire::request(&Id::number(INITIALIZE_ID), Method::Initialize.wire(), &params);
-    messages.send(initialize).await.map_err(closed)?;
+    messages.send(initialize, true).await?;
     let mut modern = None;
     loop {
         match reply(source, settings, (!discover_is_open).then_some(INITIALIZE_ID)).await? {
@@ -143,7 +170,7 @@ pub(super) async fn negotiate(
                     (Ok(_), Some(_)) => Err(OpenError::BothEras),
                     (Err(_), Some(negotiated)) => Ok(*negotiated),
                     (Ok((session, description, initialized)), None) => {
-                        messages.send(initialized).await.map_err(closed)?;
+                        messages.send(initialized, true).await?;
                         Ok(Negotiated { edge: Edge::Legacy(session), description })
                     }
                     (Err(why), None) => Err(refused(&why).into()),

@@ -3,29 +3,29 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 mod guard;
+mod input;
 mod output;
 mod process;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use proto::{CallKey, wire};
+use proto::CallKey;
 use spec::Era;
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::process::ChildStdout;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::output::Output;
 use super::connection::Connection;
 use super::outbox::{self, outbox};
-use super::pipe::{self, MessageSource, OpenError, Opening, Pipe, negotiate};
+use super::pipe::{self, MessageSource, Messages, OpenError, Opening, Pipe, negotiate};
 use super::settings::{EraHint, Settings};
+use crate::TransportError;
 use crate::line::Line;
-use crate::{BACKLOG, TransportError};
 
 pub use guard::{Guard, watch_over};
+pub(super) use input::Input;
 pub(super) use process::Process;
 pub use process::Program;
 
@@ -77,8 +77,9 @@ async fn open(program: &Program, settings: &Settings, opening: Opening) -> Resul
     // Where nobody waits for the connection any more, the process is ended.
     let abandoned = gone.clone().drop_guard();
     let (streams, process) = process::start(program, &gone, settings)?;
-    let (messages, queue) = mpsc::channel(BACKLOG);
-    tokio::spawn(write(streams.stdin, queue, gone.clone()));
+    let input = Input::new(streams.stdin).map_err(|error| process::not_started(program, error))?;
+    tokio::spawn(input.clone().write_queued(gone.clone()));
+    let messages = Messages::Written(input);
     let mut source = ProcessOutput {
         output: Output::new(streams.stdout, settings.limits.message),
         process: process.clone(),
@@ -94,7 +95,6 @@ async fn open(program: &Program, settings: &Settings, opening: Opening) -> Resul
         Ok(Ok(negotiated)) => negotiated,
         failed => {
             gone.cancel();
-            drop(messages);
             process.ended().await;
             return Err(match failed {
                 Ok(Err(OpenError::Failed(TransportError::Closed(_)))) => {
@@ -141,22 +141,5 @@ impl MessageSource for ProcessOutput {
     fn refused_call(&self) -> Option<CallKey> {
         // A pipe does not tell whether a message was read.
         None
-    }
-}
-
-/// Writes queued messages, one to a line, until the connection ends.
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Bytes>, gone: CancellationToken) {
-    let writing = async {
-        while let Some(message) = queue.recv().await {
-            let mut line = wire::one_line(message).to_vec();
-            line.push(b'\n');
-            if stdin.write_all(&line).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::select! {
-        () = writing => {}
-        () = gone.cancelled() => {}
     }
 }

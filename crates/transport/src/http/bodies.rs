@@ -32,16 +32,19 @@ pub(crate) struct Arriving {
     seat: Arc<Seat>,
     /// The client sends it only once it is asked for.
     on_demand: bool,
+    /// All of it was read. A body in chunks does not know that it has ended.
+    ended: bool,
 }
 
 impl Arriving {
-    pub(crate) fn of(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Body> {
+    pub(crate) fn of(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Arriving> {
         let on_demand = request.headers().contains_key(header::EXPECT);
         request.map(|body| {
-            if body.is_end_stream() {
+            let ended = body.is_end_stream();
+            if ended {
                 seat.works();
             }
-            Body::new(Arriving { body: Some(body), seat: Arc::clone(seat), on_demand })
+            Arriving { body: Some(body), seat: Arc::clone(seat), on_demand, ended }
         })
     }
 }
@@ -58,13 +61,14 @@ impl http_body::Body for Arriving {
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if frame.is_none() || body.is_end_stream() {
+            self.ended = true;
             self.seat.works();
         }
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+        self.ended
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -74,7 +78,7 @@ impl http_body::Body for Arriving {
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        let rest = self.body.take().filter(|body| !body.is_end_stream() && !self.on_demand);
+        let rest = self.body.take().filter(|_| !self.ended && !self.on_demand);
         if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
             runtime.spawn(drain(rest));
         }
@@ -107,9 +111,9 @@ impl Leaving {
         response: http::Response<Body>,
         seat: &Arc<Seat>,
         holding: &Arc<Holding>,
-    ) -> http::Response<Body> {
+    ) -> http::Response<Leaving> {
         let (seat, holding) = (Arc::clone(seat), Arc::clone(holding));
-        response.map(|body| Body::new(Leaving { body, seat, holding }))
+        response.map(|body| Leaving { body, seat, holding })
     }
 }
 
@@ -156,7 +160,7 @@ enum Unread {
 
 /// Reads a request's body. It gets memory as it arrives, whatever length it announces.
 pub(crate) async fn read(
-    body: Body,
+    body: impl http_body::Body<Data = Bytes> + Unpin,
     headers: &HeaderMap,
     who: Who,
     endpoint: &Endpoint,
@@ -189,7 +193,11 @@ fn too_long(limit: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &why)
 }
 
-async fn collect(mut body: Body, limit: usize, holding: &Arc<Holding>) -> Result<Bytes, Unread> {
+async fn collect(
+    mut body: impl http_body::Body<Data = Bytes> + Unpin,
+    limit: usize,
+    holding: &Arc<Holding>,
+) -> Result<Bytes, Unread> {
     let mut bytes = Vec::new();
     let mut charge: Option<Charge> = None;
     while let Some(frame) = body.frame().await {

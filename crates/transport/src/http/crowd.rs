@@ -11,7 +11,7 @@ use crate::crowd::{Budget, Connections, Count, Seat, Share, Who};
 
 /// What the clients of one endpoint together hold. Cloning it shares it.
 #[derive(Clone, Debug)]
-pub struct Crowd {
+pub(crate) struct Crowd {
     pub(crate) connections: Arc<Connections>,
     pub(crate) arriving: Arc<Budget>,
     pub(crate) leaving: Arc<Budget>,
@@ -22,7 +22,7 @@ pub struct Crowd {
 
 impl Crowd {
     /// Nobody yet.
-    pub fn new(options: &Options) -> Crowd {
+    pub(crate) fn new(options: &Options) -> Crowd {
         let share = |all: usize, what| {
             let each = all.saturating_mul(options.share.min(100).into()) / 100;
             Share { all, each: each.max(1), what }

@@ -1,16 +1,17 @@
 //! Does what the machine of a session says: runs calls and listens, and puts messages on streams.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable};
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::{HeaderMap, Response};
 use proto::downstream::Output;
 use proto::downstream::http::{Accept, Payload, Refusal, Reply, Room};
-use proto::{CallKey, Event, EventSink, Filter, Peer, Request};
+use proto::{Answer, BoxFuture, CallKey, Event, EventQueue, Filter, Peer, Rejection, Request};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,14 @@ impl OfTask {
         let (sessions, stall) = (Weak::clone(&self.sessions), self.stall);
         self.session.upgrade().map(|session| Driver { session, sessions, stall })
     }
+
+    /// Passes on an event of a call.
+    async fn event(&self, key: CallKey, event: Event) {
+        if let Some(driver) = self.driver() {
+            let outputs = driver.session.with(|state| state.machine.event(key, event));
+            driver.apply(outputs).await;
+        }
+    }
 }
 
 impl Driver {
@@ -69,9 +78,13 @@ impl Driver {
             Reply::Stream(place) => Some(Reading::new(Arc::clone(session), place.clone(), None)),
             _ => None,
         };
-        self.apply(outputs).await;
+        // What was taken in is done to its end, also when the client is gone meanwhile.
+        let mut applying = Box::pin(self.clone().apply(outputs));
+        if (&mut applying).now_or_never().is_none() {
+            let _ = tokio::spawn(applying).await;
+        }
         match (reply, reading) {
-            (Reply::Message(bytes), _) => one(bytes, accept, options.keep_alive),
+            (Reply::Message(bytes), _) => one(bytes, accept),
             (_, Some(reading)) => reading.answer(accept, options).await,
             (_, None) => accepted(),
         }
@@ -96,8 +109,9 @@ impl Driver {
     }
 
     /// Does what the machine says. Messages go out after the lock is given back.
-    async fn apply(&self, outputs: Vec<Output>) {
-        for output in outputs {
+    async fn apply(self, outputs: Vec<Output>) {
+        let mut outputs = VecDeque::from(outputs);
+        while let Some(output) = outputs.pop_front() {
             match output {
                 Output::Reply(_) => {}
                 Output::Send(key, bytes) => self.send(key, &bytes).await,
@@ -105,7 +119,10 @@ impl Driver {
                     self.session.with(|state| state.machine.push(&bytes));
                     self.relieve();
                 }
-                Output::Start(key, request) => self.start(key, request),
+                Output::Start(key, request) => {
+                    let further = self.start(key, request);
+                    further.into_iter().rev().for_each(|output| outputs.push_front(output));
+                }
                 Output::Listen(key, filter, peer) => self.listen(key, filter, peer).await,
                 Output::Drop(key) => self.session.stop(key),
                 Output::Abandon(request) => self.session.served().service.abandon(*request),
@@ -148,23 +165,53 @@ impl Driver {
         self.relieve();
     }
 
-    /// Runs a call in a task of its own: it goes on when the client disconnects.
-    fn start(&self, key: CallKey, mut request: Box<Request>) {
-        let (sink, events) = async_channel::bounded(BACKLOG);
-        request.events = EventSink::new(key, sink);
-        let (service, of_task) = (Arc::clone(&self.session.served().service), self.of_task());
+    /// Runs a call. One that is answered at once is over then, and its outputs are given; any other goes on in a task of
+    /// its own, also when the client disconnects.
+    fn start(&self, key: CallKey, mut request: Box<Request>) -> Vec<Output> {
+        let mut events = EventQueue::new(BACKLOG);
+        request.events = events.sink(key);
+        let service = Arc::clone(&self.session.served().service);
+        let mut work: BoxFuture<'static, _> = Box::pin(async move { service.call(*request).await });
+        let answer = (&mut work).now_or_never();
+        let first = events.try_next();
+        if first.is_none()
+            && let Some(answer) = answer
+        {
+            return self.answered(key, answer);
+        }
+        let of_task = self.of_task();
         let task = async move {
-            let answer = with_events(service.call(*request), &events, &of_task).await;
+            if let Some((key, event)) = first {
+                of_task.event(key, event).await;
+            }
+            let answer = match answer {
+                Some(answer) => answer,
+                None => with_events(work, &mut events, &of_task).await,
+            };
+            // What happened before the answer goes out before it.
+            while let Some((key, event)) = events.try_next() {
+                of_task.event(key, event).await;
+            }
             let Some(driver) = of_task.driver() else { return };
-            let (session, now) = (&driver.session, driver.session.now());
-            let outputs = session.with(|state| {
-                state.worked(key);
-                state.machine.answered(key, answer, session.served(), now)
-            });
+            let outputs = driver.answered(key, answer);
             driver.apply(outputs).await;
         };
-        // Locked until the handle is kept: the work may be done at once.
-        self.session.with(|state| state.works(key, spawn(task)));
+        // Locked until the handle is kept: the work may be done at once. The client may have cancelled the call meanwhile.
+        self.session.with(|state| {
+            if state.machine.is_call(key) {
+                state.works(key, spawn(task));
+            }
+        });
+        Vec::new()
+    }
+
+    /// Gives the session the answer of the service.
+    fn answered(&self, key: CallKey, answer: Result<Answer, Rejection>) -> Vec<Output> {
+        let (session, now) = (&self.session, self.session.now());
+        session.with(|state| {
+            state.worked(key);
+            state.machine.answered(key, answer, session.served(), now)
+        })
     }
 
     /// Starts a listen, and waits a moment until it is in place: what changes once the client had its answer is told.
@@ -205,28 +252,12 @@ fn spawn(work: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
 }
 
 /// Polls a call, and passes on what happens meanwhile.
-async fn with_events<T>(
-    work: impl Future<Output = T>,
-    events: &async_channel::Receiver<(u64, Event)>,
-    of_task: &OfTask,
-) -> T {
-    let pass = |key, event| async move {
-        if let Some(driver) = of_task.driver() {
-            let outputs = driver.session.with(|state| state.machine.event(key, event));
-            driver.apply(outputs).await;
-        }
-    };
-    tokio::pin!(work);
+async fn with_events<T>(mut work: BoxFuture<'static, T>, events: &mut EventQueue, of_task: &OfTask) -> T {
     loop {
         tokio::select! {
             biased;
-            Ok((key, event)) = events.recv() => pass(key, event).await,
-            done = &mut work => {
-                while let Ok((key, event)) = events.try_recv() {
-                    pass(key, event).await;
-                }
-                return done;
-            }
+            (key, event) = events.next() => of_task.event(key, event).await,
+            answer = &mut work => return answer,
         }
     }
 }

@@ -6,14 +6,47 @@ use proto::downstream::Served;
 use tokio_util::sync::CancellationToken;
 
 use super::crowd::Crowd;
-use super::options::Options;
+use super::options::{Options, Paths};
+use super::request_guard::RequestGuard;
 use super::sessions::Sessions;
 
-/// What all requests to one endpoint share.
-pub(crate) struct Endpoint {
+/// An endpoint of Streamable HTTP: what all requests to it share.
+pub struct Endpoint {
     pub(crate) served: Arc<Served>,
     pub(crate) options: Options,
     pub(crate) crowd: Crowd,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) guard: Arc<RequestGuard>,
     pub(crate) shutdown: CancellationToken,
+    /// Where Streamable HTTP is served: its path with and without a slash at the end, since people type both.
+    pub(crate) paths: Vec<String>,
+    /// Where HTTP+SSE is served, if it is.
+    pub(crate) sse: Option<String>,
+}
+
+impl Endpoint {
+    /// Makes an endpoint. When `shutdown` is cancelled, its listens end in good order.
+    pub fn new(
+        paths: &Paths,
+        served: Arc<Served>,
+        options: Options,
+        shutdown: CancellationToken,
+    ) -> Arc<Endpoint> {
+        Arc::new(Endpoint {
+            served,
+            crowd: Crowd::new(&options),
+            sessions: Sessions::new(options.kept),
+            guard: RequestGuard::new(options.clone()),
+            options,
+            shutdown,
+            paths: either(&paths.endpoint),
+            sse: paths.sse.clone(),
+        })
+    }
+}
+
+/// A path with and without a slash at its end.
+pub(crate) fn either(path: &str) -> Vec<String> {
+    let bare = path.trim_end_matches('/');
+    if bare.is_empty() { vec!["/".to_owned()] } else { vec![bare.to_owned(), format!("{bare}/")] }
 }

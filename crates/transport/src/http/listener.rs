@@ -1,10 +1,12 @@
 //! Accepts connections and serves a router on them.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use bytes::Bytes;
 use http::Response;
 use hyper::body::Incoming;
@@ -19,7 +21,9 @@ use tower_service::Service as _;
 
 use super::bodies::{Arriving, Leaving};
 use super::crowd::Crowd;
+use super::endpoint::Endpoint;
 use super::options::Options;
+use super::plain::{answer, is_plain};
 use super::response;
 use super::write_timeout::WriteTimeout;
 use crate::accept;
@@ -35,20 +39,26 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// How long a client is listened to that there is no room for, so that it gets to read why.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` is cancelled, and then lets running requests end for a while.
+/// What answers the requests of a connection.
+#[derive(Clone)]
+struct Answers {
+    /// Takes the plain requests to its paths, without the router.
+    endpoint: Option<Arc<Endpoint>>,
+    router: Router,
+}
+
+/// Serves an endpoint, and a router that holds its routes and others, until the endpoint's shutdown; then lets running
+/// requests end for a while.
 ///
 /// # Errors
 /// When the listener fails for good.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    options: &Options,
-    crowd: Crowd,
-    shutdown: CancellationToken,
-) -> io::Result<()> {
-    let (token, stall, connections) = (shutdown.clone(), options.stall, Arc::clone(&crowd.connections));
+pub async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>, router: Router) -> io::Result<()> {
+    let (shutdown, crowd, stall) =
+        (endpoint.shutdown.clone(), endpoint.crowd.clone(), endpoint.options.stall);
+    let (token, connections) = (shutdown.clone(), Arc::clone(&crowd.connections));
+    let answers = Answers { endpoint: Some(endpoint), router };
     let serve = move |stream, seat| {
-        connection(WriteTimeout::new(stream, stall), router.clone(), seat, crowd.clone(), token.clone())
+        connection(WriteTimeout::new(stream, stall), answers.clone(), seat, crowd.clone(), token.clone())
     };
     accept::tcp(listener, shutdown, connections, serve, refuse).await;
     Ok(())
@@ -60,10 +70,11 @@ pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: Cancel
     let options = Options::default();
     let (token, crowd) = (shutdown.clone(), Crowd::new(&options));
     let connections = Arc::clone(&crowd.connections);
+    let answers = Answers { endpoint: None, router };
     let serve = move |stream, seat| {
         connection(
             WriteTimeout::new(stream, options.stall),
-            router.clone(),
+            answers.clone(),
             seat,
             crowd.clone(),
             token.clone(),
@@ -72,18 +83,40 @@ pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: Cancel
     accept::unix(listener, shutdown, connections, serve, refuse).await;
 }
 
+impl Answers {
+    async fn answer(
+        mut self,
+        request: hyper::Request<Arriving>,
+        seat: &Arc<Seat>,
+    ) -> Result<Response<Body>, Infallible> {
+        match &self.endpoint {
+            Some(endpoint) if is_plain(endpoint, &request) => Ok(answer(endpoint, request, seat.who()).await),
+            _ => {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(Arc::clone(seat));
+                self.router.call(request).await
+            }
+        }
+    }
+}
+
 /// Serves one connection.
-async fn connection<S>(stream: S, router: Router, seat: Arc<Seat>, crowd: Crowd, shutdown: CancellationToken)
-where
+async fn connection<S>(
+    stream: S,
+    answers: Answers,
+    seat: Arc<Seat>,
+    crowd: Crowd,
+    shutdown: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let leaving = crowd.leaving.holding(seat.who(), seat.let_go().clone());
     let at = Arc::clone(&seat);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let (mut router, seat, leaving) = (router.clone(), Arc::clone(&at), Arc::clone(&leaving));
-        let mut request = Arriving::of(request, &seat);
-        request.extensions_mut().insert(Arc::clone(&seat));
-        async move { router.call(request).await.map(|response| Leaving::of(response, &seat, &leaving)) }
+        let (seat, leaving) = (Arc::clone(&at), Arc::clone(&leaving));
+        let request = Arriving::of(request, &seat);
+        let answers = answers.clone();
+        async move { answers.answer(request, &seat).await.map(|response| Leaving::of(response, &seat, &leaving)) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,30 +1,46 @@
-//! A modern POST: the call lives in its response, and ends with it.
+//! A modern POST: the call is part of its response, and ends with it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
-use http::{Response, StatusCode};
-use proto::downstream::http::{Accept, Refusal};
-use proto::downstream::{Call, Ending};
-use proto::{Answer, BoxFuture, BoxStream, Change, Event, EventSink, Filter, Peer, Rejection, Request};
+use futures_util::StreamExt as _;
+use http::Response;
+use proto::downstream::http::{Accept, CallResponse, Refusal};
+use proto::downstream::{Call, Ending, Frame};
+use proto::{Answer, BoxFuture, BoxStream, Change, EventQueue, Filter, Peer, Rejection, Request};
 use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Endpoint;
-use super::response::{Frame, Frames, events, full_for, respond};
+use super::response::{Frames, accepted, events, full_for, json, within};
 use crate::BACKLOG;
 use crate::crowd::{Counted, Who};
 
-/// Answers a call.
+/// Answers a call: with one JSON object where the service has nothing else to say, and with an event stream where it has,
+/// or where it takes longer than a connection may be quiet.
 pub(crate) async fn call(
     endpoint: &Arc<Endpoint>,
     call: Call,
     request: Request,
     accept: Accept,
 ) -> Response<Body> {
-    respond(running(endpoint, call, request), accept, endpoint.options.keep_alive).await
+    let keep_alive = endpoint.options.keep_alive;
+    let mut running = Running::new(endpoint, call, request);
+    loop {
+        let frame = match accept.stream() {
+            true => match within(keep_alive, running.next()).await {
+                Some(frame) => frame,
+                None => return events(None, running, keep_alive),
+            },
+            false => running.next().await,
+        };
+        let Some(frame) = frame else { return accepted() };
+        match accept.response(frame) {
+            CallResponse::Object(status, message) => return json(status, message),
+            CallResponse::Stream(first) => return events(Some(first), running, keep_alive),
+            CallResponse::Open => {}
+        }
+    }
 }
 
 /// Answers a listen.
@@ -42,59 +58,59 @@ pub(crate) async fn listen(
     let listening = endpoint.served.service.listen(filter, peer).await;
     let listening = listening.map_err(|rejection| Refusal::of(call.id(), &rejection))?;
     let acknowledged = call.listening(listening.honoured);
-    let frames = listening_to(endpoint, call, acknowledged, listening.changes, room);
-    Ok(events(frames, endpoint.options.keep_alive))
+    let listen = Listen {
+        shutdown: endpoint.shutdown.clone(),
+        endpoint: Arc::clone(endpoint),
+        call,
+        changes: listening.changes,
+        ready: VecDeque::new(),
+        _room: room,
+    };
+    Ok(events(Some(acknowledged), listen, endpoint.options.keep_alive))
 }
 
-/// A call under way, with all that its stream needs. Dropping it cancels the call.
+/// A call under way. Dropping it cancels the call.
 struct Running {
     endpoint: Arc<Endpoint>,
     call: Call,
+    /// What the service does for the call, until it has answered.
     work: Option<BoxFuture<'static, Result<Answer, Rejection>>>,
-    events: async_channel::Receiver<(u64, Event)>,
-    ready: VecDeque<Bytes>,
+    events: EventQueue,
+    /// The answer, while events are sent that came before it.
     answer: Option<Result<Answer, Rejection>>,
 }
 
-fn running(endpoint: &Arc<Endpoint>, call: Call, mut request: Request) -> Frames {
-    let (sink, events) = async_channel::bounded(BACKLOG);
-    request.events = EventSink::new(0, sink);
-    let service = Arc::clone(&endpoint.served.service);
-    let work: BoxFuture<'static, _> = Box::pin(async move { service.call(request).await });
-    let state = Running {
-        endpoint: Arc::clone(endpoint),
-        call,
-        work: Some(work),
-        events,
-        ready: VecDeque::new(),
-        answer: None,
-    };
-    Box::pin(stream::unfold(state, |mut state| async move {
-        let frame = state.next().await?;
-        Some((frame, state))
-    }))
+impl Running {
+    fn new(endpoint: &Arc<Endpoint>, call: Call, mut request: Request) -> Running {
+        let events = EventQueue::new(BACKLOG);
+        request.events = events.sink(0);
+        let service = Arc::clone(&endpoint.served.service);
+        let work: BoxFuture<'static, _> = Box::pin(async move { service.call(request).await });
+        Running { endpoint: Arc::clone(endpoint), call, work: Some(work), events, answer: None }
+    }
 }
 
-impl Running {
+impl Frames for Running {
     async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
-                return Some(Frame::Part(bytes));
+            while let Some((_, event)) = self.events.try_next() {
+                if let Some(frame) = self.call.event(event) {
+                    return Some(frame);
+                }
             }
             if let Some(answer) = self.answer.take() {
-                let (status, bytes) = self.call.answered(answer, &self.endpoint.served);
-                return Some(Frame::Last(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), bytes));
+                return Some(self.call.answered(answer, &self.endpoint.served));
             }
             let work = self.work.as_mut()?;
             tokio::select! {
                 biased;
-                Ok((_, event)) = self.events.recv() => self.ready.extend(self.call.event(event)),
                 answer = work => {
                     self.work = None;
                     self.answer = Some(answer);
-                    // What happened before the answer goes out before it.
-                    while let Ok((_, event)) = self.events.try_recv() {
-                        self.ready.extend(self.call.event(event));
+                }
+                (_, event) = self.events.next() => {
+                    if let Some(frame) = self.call.event(event) {
+                        return Some(frame);
                     }
                 }
             }
@@ -108,59 +124,25 @@ struct Listen {
     call: Call,
     changes: BoxStream<Change>,
     ready: VecDeque<Frame>,
-    ended: bool,
     shutdown: CancellationToken,
     _room: Counted,
 }
 
-fn listening_to(
-    endpoint: &Arc<Endpoint>,
-    call: Call,
-    acknowledged: Bytes,
-    changes: BoxStream<Change>,
-    room: Counted,
-) -> Frames {
-    let state = Listen {
-        shutdown: endpoint.shutdown.clone(),
-        endpoint: Arc::clone(endpoint),
-        call,
-        changes,
-        ready: VecDeque::from([Frame::Part(acknowledged)]),
-        ended: false,
-        _room: room,
-    };
-    Box::pin(stream::unfold(state, |mut state| async move {
-        let frame = state.next().await?;
-        Some((frame, state))
-    }))
-}
-
-impl Listen {
+impl Frames for Listen {
     async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            if self.ended {
-                return None;
-            }
-            let (change, closing) = tokio::select! {
+            let served = &self.endpoint.served;
+            tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => (None, true),
-                change = self.changes.next() => (change, false),
-            };
-            let why = match change {
-                Some(Change::Behind) => Ending::Behind,
-                Some(change) => {
-                    self.ready.extend(self.call.changed(&change).map(Frame::Part));
-                    continue;
-                }
-                None if closing => Ending::Closing,
-                None => Ending::Over,
-            };
-            self.ended = true;
-            let [cancelled, result] = self.call.ended(why, &self.endpoint.served);
-            self.ready.extend([Frame::Part(cancelled), Frame::Last(StatusCode::OK, result)]);
+                () = self.shutdown.cancelled() => self.ready.extend(self.call.ended(Ending::Closing, served)),
+                change = self.changes.next() => match change {
+                    Some(change) => self.ready.extend(self.call.changed(&change, served)),
+                    None => self.ready.extend(self.call.ended(Ending::Over, served)),
+                },
+            }
         }
     }
 }

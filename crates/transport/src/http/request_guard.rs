@@ -38,6 +38,14 @@ impl RequestGuard {
         Arc::new(RequestGuard { options, logged: Mutex::new(None) })
     }
 
+    /// Refuses foreign hosts and origins, and what two readers would read as two different things.
+    ///
+    /// # Errors
+    /// Says what is refused, and how it could be let in. It is logged now and then.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        check(uri, headers, &self.options).inspect_err(|refusal| self.log(refusal))
+    }
+
     fn log(&self, refusal: &Refusal) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|at| at.elapsed() >= LOGGED) {
@@ -47,25 +55,22 @@ impl RequestGuard {
     }
 }
 
-/// Refuses requests that [`check`] refuses.
+/// Refuses the requests to a router that [`RequestGuard::check`] refuses.
 pub(crate) async fn guard_requests(
     State(guard): State<Arc<RequestGuard>>,
     request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
-    match check(request.uri(), request.headers(), &guard.options) {
-        Err(refusal) => {
-            guard.log(&refusal);
-            refused(refusal)
-        }
+    match guard.check(request.uri(), request.headers()) {
+        Err(refusal) => refused(refusal),
         Ok(()) => next.run(request).await,
     }
 }
 
-/// Refuses foreign hosts and origins, and what two readers would read as two different things.
+/// The checks themselves.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-&-endpoint>
-pub(crate) fn check(uri: &Uri, headers: &HeaderMap, options: &Options) -> Result<(), Refusal> {
+fn check(uri: &Uri, headers: &HeaderMap, options: &Options) -> Result<(), Refusal> {
     let host = host_of(uri, headers)?;
     if !serves(host, options) {
         let lets = flag("--allow-host", "HttpOptions::hosts", self::host(without_port(host)).ok());

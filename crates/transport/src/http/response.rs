@@ -1,60 +1,32 @@
 //! HTTP responses: one JSON object, an event stream, or a refusal.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, poll, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 
+use proto::downstream::Frame;
 use proto::downstream::http::{Accept, Refusal};
 use proto::wire::Id;
 
 use crate::crowd::Full;
 use crate::sse;
 
-/// A message of a call.
-#[derive(Debug)]
-pub(crate) enum Frame {
-    /// More will follow.
-    Part(Bytes),
-    /// The last one, with the status for an answer that consists of it alone.
-    Last(StatusCode, Bytes),
-}
-
-/// The messages of a call.
-pub(crate) type Frames = Pin<Box<dyn Stream<Item = Frame> + Send>>;
-
-/// Answers with one JSON object where the call has nothing else to say, and with an event stream where it has,
-/// or where it takes longer than a quiet connection should. Dropping the response drops the frames.
-pub(crate) async fn respond(mut frames: Frames, accept: Accept, keep_alive: Duration) -> Response<Body> {
-    if !accept.stream() {
-        // The client takes one object only: what goes before the answer is not for it.
-        while let Some(frame) = frames.next().await {
-            if let Frame::Last(status, bytes) = frame {
-                return json(status, bytes);
-            }
-        }
-        return accepted();
-    }
-    match tokio::time::timeout(keep_alive, frames.next()).await {
-        Ok(None) => accepted(),
-        // A status that is not 200 goes before any stream, in whatever form.
-        Ok(Some(Frame::Last(status, bytes))) if accept.object() || status != StatusCode::OK => {
-            json(status, bytes)
-        }
-        Ok(Some(frame)) => events(Box::pin(stream::iter([frame]).chain(frames)), keep_alive),
-        Err(_) => events(frames, keep_alive),
-    }
+/// The messages that answer a modern request.
+pub(crate) trait Frames: Send + 'static {
+    /// Waits for the next one. It is not called again after the last one. Nothing is lost when the future is dropped.
+    fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
 }
 
 /// Answers with one message that is there already, in the form that the client takes.
-pub(crate) fn one(bytes: Bytes, accept: Accept, keep_alive: Duration) -> Response<Body> {
+pub(crate) fn one(bytes: Bytes, accept: Accept) -> Response<Body> {
     match accept.object() {
         true => json(StatusCode::OK, bytes),
-        false => events(Box::pin(stream::iter([Frame::Last(StatusCode::OK, bytes)])), keep_alive),
+        false => event_stream(stream::iter([sse::event(bytes)])),
     }
 }
 
@@ -88,19 +60,32 @@ pub(crate) fn accepted() -> Response<Body> {
     response
 }
 
-/// An event stream of frames.
-pub(crate) fn events(frames: Frames, keep_alive: Duration) -> Response<Body> {
-    let state = Some(frames);
-    let body = stream::unfold(state, move |state| async move {
-        let mut frames = state?;
-        match tokio::time::timeout(keep_alive, frames.next()).await {
-            Ok(None) => None,
-            Ok(Some(Frame::Part(bytes))) => Some((sse::event(bytes), Some(frames))),
-            Ok(Some(Frame::Last(_, bytes))) => Some((sse::event(bytes), None)),
-            Err(_) => Some((Bytes::from_static(sse::KEEP_ALIVE), Some(frames))),
+/// An event stream of these messages. Dropping the response drops them.
+pub(crate) fn events(first: Option<Frame>, frames: impl Frames, keep_alive: Duration) -> Response<Body> {
+    let body = stream::unfold(Some((first, frames)), move |state| async move {
+        let (first, mut frames) = state?;
+        let frame = match first {
+            Some(first) => Some(Some(first)),
+            None => within(keep_alive, frames.next()).await,
+        };
+        match frame {
+            Some(Some(Frame::Part(bytes))) => Some((sse::event(bytes), Some((None, frames)))),
+            Some(Some(Frame::Last(_, bytes))) => Some((sse::event(bytes), None)),
+            Some(None) => None,
+            None => Some((Bytes::from_static(sse::KEEP_ALIVE), Some((None, frames)))),
         }
     });
     event_stream(body)
+}
+
+/// Waits for a future, but no longer than this; `None` where it is not ready by then. No timer is made for a future that is
+/// ready at once.
+pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(future);
+    match poll!(&mut future) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => tokio::time::timeout(limit, future).await.ok(),
+    }
 }
 
 /// A response that is an event stream of these bytes.

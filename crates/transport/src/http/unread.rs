@@ -40,13 +40,19 @@ impl hyper::body::Body for Noting {
     }
 }
 
-/// What is left of a refused request cannot be told from the next one, unless it is read for nothing.
-pub(crate) async fn close(request: Request<Body>, next: Next) -> Response<Body> {
+/// Closes the connection after a response where its request was not read to the end: what is left of it cannot be told
+/// from the next request, unless it is read for nothing.
+pub(crate) fn close(response: &mut Response<Body>, was_read: bool) {
+    if !was_read {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Does so for the responses of a router.
+pub(crate) async fn close_unread(request: Request<Body>, next: Next) -> Response<Body> {
     let ended = Arc::new(AtomicBool::new(request.body().is_end_stream()));
     let note = Arc::clone(&ended);
     let mut response = next.run(request.map(|body| Body::new(Noting { body, ended: note }))).await;
-    if !ended.load(Ordering::Relaxed) {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
+    close(&mut response, ended.load(Ordering::Relaxed));
     response
 }

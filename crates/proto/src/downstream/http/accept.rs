@@ -1,7 +1,9 @@
 //! The forms of body that a client sends and takes.
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 
+use crate::downstream::frame::Frame;
 use crate::downstream::http::refusal::Refusal;
 
 /// The forms of response that a client takes.
@@ -54,6 +56,19 @@ impl Accept {
         Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why))
     }
 
+    /// Says how a modern request is answered, from its first messages: give it each message until it says so.
+    pub fn response(self, message: Frame) -> CallResponse {
+        match message {
+            // What goes before the response is not for a client that takes one object only.
+            Frame::Part(_) if !self.stream => CallResponse::Open,
+            // A status that is not 200 can only stand before any stream, whatever form the client prefers.
+            Frame::Last(status, message) if !self.stream || self.object() || status != StatusCode::OK => {
+                CallResponse::Object(status, message)
+            }
+            message => CallResponse::Stream(message),
+        }
+    }
+
     /// Whether the client takes an event stream.
     pub fn stream(self) -> bool {
         self.stream
@@ -63,6 +78,17 @@ impl Accept {
     pub fn object(self) -> bool {
         self.json && !self.prefers_stream
     }
+}
+
+/// How a modern request is answered.
+#[derive(Debug)]
+pub enum CallResponse {
+    /// By one JSON object, with this status.
+    Object(StatusCode, Bytes),
+    /// By an event stream that begins with this message.
+    Stream(Frame),
+    /// The next message says it.
+    Open,
 }
 
 /// The weight that a parameter of an `Accept` entry gives, such as `q=0.5`.

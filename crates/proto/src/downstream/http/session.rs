@@ -79,6 +79,11 @@ impl HttpSession {
         !self.session.works() && !self.streams.is_read() && now.saturating_sub(self.used) > idle
     }
 
+    /// Whether a key is that of a call under way.
+    pub fn is_call(&self, key: CallKey) -> bool {
+        self.session.is_call(key)
+    }
+
     /// How much the session is in use.
     pub fn in_use(&self) -> Use {
         match () {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use http::{HeaderMap, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use proto::{Heard, hear, wire};
 
+use super::pool::Response;
 use crate::client::pipe::too_long;
 use crate::sse;
 
@@ -43,17 +44,18 @@ impl ReadState {
 
 /// Whether a body is an event stream. The case of a media type does not count, and it may have parameters.
 pub(in crate::client) fn is_events(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|kind| kind == "text/event-stream")
+    let named = headers.get(header::CONTENT_TYPE).and_then(media_type);
+    named.is_some_and(|kind| kind.eq_ignore_ascii_case("text/event-stream"))
 }
 
-fn media_type(headers: &HeaderMap) -> Option<String> {
-    let sent = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+fn media_type(content_type: &HeaderValue) -> Option<&str> {
+    Some(content_type.to_str().ok()?.split(';').next().unwrap_or_default().trim())
 }
 
 /// Describes a response for an error: its status, its media type, and how its body begins.
-pub(super) fn describe(status: StatusCode, headers: &HeaderMap, state: &ReadState) -> String {
-    let kind = media_type(headers).map(|kind| format!(", {}", kind.escape_debug())).unwrap_or_default();
+pub(super) fn describe(status: StatusCode, content_type: Option<&HeaderValue>, state: &ReadState) -> String {
+    let kind = content_type.and_then(media_type).map(str::to_ascii_lowercase);
+    let kind = kind.map(|kind| format!(", {}", kind.escape_debug())).unwrap_or_default();
     let begins = String::from_utf8_lossy(&state.beginning);
     let begins = match begins.trim() {
         "" => ", with nothing in it".to_owned(),
@@ -67,25 +69,26 @@ pub(super) fn describe(status: StatusCode, headers: &HeaderMap, state: &ReadStat
 /// # Errors
 /// In words, when the body breaks off or is over the limit.
 pub(super) async fn read_messages<F: Future<Output = bool>>(
-    response: reqwest::Response,
+    mut response: Response,
     limits: wire::Limits,
     state: &mut ReadState,
     mut receive: impl FnMut(Heard) -> F,
 ) -> Result<(), String> {
-    let named = media_type(response.headers());
+    let is_named = response.headers().contains_key(header::CONTENT_TYPE);
     let mut events = is_events(response.headers());
     let mut reader = sse::Reader::new(limits.message);
-    let mut whole = Vec::new();
-    let mut body = response.bytes_stream();
-    while let Some(chunk) = body.next().await {
+    let mut whole = Whole::default();
+    loop {
+        let chunk = response.chunk().await;
         let chunk = chunk.map_err(|e| format!("the server's answer broke off: {}", cause(&e)))?;
+        let Some(chunk) = chunk else { break };
         if state.beginning.is_empty() {
-            events |= named.is_none() && looks_like_events(&chunk);
+            events |= !is_named && looks_like_events(&chunk);
         }
         let room = SHOWN.saturating_sub(state.beginning.len()).min(chunk.len());
         state.beginning.extend_from_slice(&chunk[..room]);
         if !events {
-            whole.extend_from_slice(&chunk);
+            whole.add(chunk);
             if whole.len() > limits.message {
                 let limit = limits.message;
                 return Err(format!(
@@ -112,13 +115,42 @@ pub(super) async fn read_messages<F: Future<Output = bool>>(
         }
     }
     if !events {
-        for heard in hear(whole.into(), &limits) {
+        for heard in hear(whole.into_bytes(), &limits) {
             if !note(state, heard, &mut receive).await {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// A body that is read as a whole. One that comes in one part is not copied.
+#[derive(Default)]
+struct Whole {
+    first: Bytes,
+    /// The first part and all others, where there are several.
+    all: BytesMut,
+}
+
+impl Whole {
+    fn add(&mut self, part: Bytes) {
+        if self.len() == 0 {
+            self.first = part;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&part);
+    }
+
+    fn len(&self) -> usize {
+        self.first.len().max(self.all.len())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
 }
 
 /// Gives what was read to `receive`, and notes it.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use proto::upstream::Outgoing;
 use proto::wire::{Id, Message};
 use proto::{CallKey, Heard, Rejection, Request, header as mirrored};
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::body::{ReadState, describe, read_messages};
 use super::endpoint::Endpoint;
+use super::pool::Response;
 use super::session::{may_be_unknown, unknown_session};
 use crate::TransportError;
 use crate::client::call::Outcome;
@@ -37,7 +38,7 @@ pub(in crate::client) async fn send(
 ) -> Result<(), Rejection> {
     endpoint.notify(message, &connection.settings).await.map_err(|error| match error {
         // The server takes no messages any more, and the call that follows this one was not sent.
-        TransportError::Closed(_) | TransportError::Reach { .. } => {
+        TransportError::Closed(_) | TransportError::Unreachable { .. } => {
             connection.end(error.public_text(), &format!(": {error}"));
             Rejection::Gone(error.public_text().into())
         }
@@ -95,7 +96,7 @@ async fn read(connection: &Connection, endpoint: &Endpoint, post: Post) {
     let key = post.key;
     let failure = match endpoint.post(post.message, post.headers, post.is_repeatable).await {
         // The server did not take the call, and will take no other one.
-        Err(error @ (TransportError::Closed(_) | TransportError::Reach { .. })) => {
+        Err(error @ (TransportError::Closed(_) | TransportError::Unreachable { .. })) => {
             return not_begun(connection, key, &error);
         }
         Err(error) => {
@@ -132,10 +133,10 @@ async fn follow(
     connection: &Connection,
     endpoint: &Endpoint,
     key: CallKey,
-    response: reqwest::Response,
+    response: Response,
 ) -> Result<Followed, String> {
     let settings = &connection.settings;
-    let (status, headers) = (response.status(), response.headers().clone());
+    let (status, content_type) = (response.status(), response.headers().get(header::CONTENT_TYPE).cloned());
     let mut state = ReadState::default();
     let mut response = Ok(response);
     let mut failures = 0u32;
@@ -165,7 +166,7 @@ async fn follow(
                     format!("the server answered under the id {}, which is not this call's", id.as_str())
                 }
                 (None, Some(failure)) => failure,
-                (None, None) => no_answer(status, &headers, &state),
+                (None, None) => no_answer(status, content_type.as_ref(), &state),
             });
         }
         tokio::time::sleep(state.pause(failures.saturating_sub(1))).await;
@@ -195,7 +196,7 @@ async fn read_part(
     connection: &Connection,
     key: CallKey,
     status: StatusCode,
-    response: reqwest::Response,
+    response: Response,
     state: &mut ReadState,
 ) -> Part {
     let mut part = Part::default();
@@ -225,14 +226,14 @@ async fn read_part(
 }
 
 /// Why a response that ended holds no answer.
-fn no_answer(status: StatusCode, headers: &HeaderMap, state: &ReadState) -> String {
+fn no_answer(status: StatusCode, content_type: Option<&HeaderValue>, state: &ReadState) -> String {
     match &state.unreadable {
         Some(why) => format!("the server's answer cannot be read: {why}"),
         None if status.is_success() && state.has_messages => {
             "the server closed the stream without an answer".to_owned()
         }
         None => {
-            format!("the server gave no answer of the protocol: {}", describe(status, headers, state))
+            format!("the server gave no answer of the protocol: {}", describe(status, content_type, state))
         }
     }
 }

@@ -12,6 +12,7 @@ use proto::{CallKey, Description, Heard, Raw, header as mirrored};
 use spec::{Disconnect, Method, Revision, VersionHeader, header as name};
 
 use super::body::{ReadState, describe, read_messages};
+use super::pool::Response;
 use super::request::{HttpClient, HttpRequest};
 use crate::TransportError;
 use crate::client::negotiation::Negotiated;
@@ -118,7 +119,7 @@ impl Endpoint {
     }
 
     /// Opens the session's event stream, or continues a stream after an event.
-    pub(super) async fn get(&self, last_event_id: Option<&str>) -> Result<reqwest::Response, TransportError> {
+    pub(super) async fn get(&self, last_event_id: Option<&str>) -> Result<Response, TransportError> {
         let mut headers = self.session_headers(self.session_id.as_ref());
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(name::LAST_EVENT_ID, id);
@@ -132,13 +133,13 @@ impl Endpoint {
         message: Bytes,
         headers: HeaderMap,
         is_repeatable: bool,
-    ) -> Result<reqwest::Response, TransportError> {
+    ) -> Result<Response, TransportError> {
         let mut all = self.session_headers(self.session_id.as_ref());
         all.extend(headers);
         self.authorized(self.http.send(HttpRequest::post(message, all, is_repeatable)).await?)
     }
 
-    fn authorized(&self, response: reqwest::Response) -> Result<reqwest::Response, TransportError> {
+    fn authorized(&self, response: Response) -> Result<Response, TransportError> {
         if response.status() == StatusCode::UNAUTHORIZED {
             return Err(TransportError::Protocol(format!("{} wants to know who asks (401)", self.shown())));
         }
@@ -163,7 +164,7 @@ impl Endpoint {
             std::future::ready(outcome.is_none())
         });
         let failure = reading.await.err();
-        let mut description = describe(status, &headers, &state);
+        let mut description = describe(status, headers.get(header::CONTENT_TYPE), &state);
         if let Some(why) = state.unreadable.or(failure) {
             description.push_str(&format!(" ({why})"));
         }

@@ -21,7 +21,7 @@ use crate::client::connection::Connection;
 const SUBSCRIBED_AT_ONCE: usize = 8;
 
 /// Why the connection ends when a server has forgotten the session.
-const UNKNOWN_SESSION: &str = "the server no longer knows our session";
+const UNKNOWN_SESSION: &str = "the server no longer knows the session";
 
 /// Sends the requests that begin a listen, and reads the changes in tasks of their own.
 pub(in crate::client) async fn listen(

@@ -35,7 +35,7 @@ pub(in crate::client) fn may_be_unknown(status: StatusCode, is_answered: bool, e
 
 /// The error of a server that no longer knows the session.
 pub(super) fn unknown_session() -> TransportError {
-    TransportError::Closed(": it no longer knows our session".into())
+    TransportError::Closed(": it no longer knows the session".into())
 }
 
 impl Endpoint {

@@ -27,14 +27,45 @@ pub(super) struct Output<R> {
 #[derive(Default)]
 struct PartialMessage {
     text: Vec<u8>,
-    /// The objects and arrays that are open, by how they begin.
-    open: Vec<u8>,
+    end: Place,
     /// Whether its further lines are indented.
     indented: bool,
+}
+
+/// A place in JSON.
+#[derive(Default)]
+struct Place {
+    /// The objects and arrays that are open, by how they begin.
+    open: Vec<u8>,
     /// Whether a string is open.
     quoted: bool,
-    /// Whether the last character was a backslash in a string.
-    escaped: bool,
+}
+
+impl Place {
+    /// Goes over a line. Returns whether the message is complete at its end.
+    fn pass(&mut self, line: &[u8]) -> bool {
+        let mut at = 0;
+        while at < line.len() {
+            if self.quoted {
+                // What a string holds does not matter.
+                let Some(next) = memchr::memchr2(b'"', b'\\', &line[at..]) else { break };
+                at += next;
+                match line[at] {
+                    b'\\' => at += 1,
+                    _ => self.quoted = false,
+                }
+            } else {
+                match line[at] {
+                    b'"' => self.quoted = true,
+                    byte @ (b'{' | b'[') => self.open.push(byte),
+                    b'}' | b']' => drop(self.open.pop()),
+                    _ => {}
+                }
+            }
+            at += 1;
+        }
+        self.open.is_empty() && !self.quoted
+    }
 }
 
 impl PartialMessage {
@@ -45,25 +76,13 @@ impl PartialMessage {
             self.indented |= line.first().is_some_and(u8::is_ascii_whitespace);
         }
         self.text.extend_from_slice(line);
-        for byte in line {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' if self.quoted => self.escaped = true,
-                b'"' => self.quoted = !self.quoted,
-                _ if self.quoted => {}
-                b'{' | b'[' => self.open.push(*byte),
-                b'}' | b']' => drop(self.open.pop()),
-                _ => {}
-            }
-        }
-        self.escaped = false;
-        self.open.is_empty() && !self.quoted
+        self.end.pass(line)
     }
 
     /// Whether a line begins the next message, so that this one is never complete. Where lines are not indented, one of an
     /// array begins like a message.
     fn ends_before(&self, line: &[u8], complete: bool) -> bool {
-        match (self.quoted, self.open.last()) {
+        match (self.end.quoted, self.end.open.last()) {
             (true, _) => complete && is_message(line),
             (false, Some(b'[')) if !self.indented => is_message(line),
             (false, _) => line.starts_with(b"{"),
@@ -73,7 +92,7 @@ impl PartialMessage {
 
 /// Whether a line is a complete message, or is not the beginning of one.
 fn is_complete(line: &[u8]) -> bool {
-    !matches!(line.first(), Some(b'{' | b'[')) || PartialMessage::default().add(line)
+    !matches!(line.first(), Some(b'{' | b'[')) || Place::default().pass(line)
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {

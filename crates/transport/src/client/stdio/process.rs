@@ -100,13 +100,18 @@ impl Process {
     }
 }
 
+/// The error of a program that cannot be started.
+pub(super) fn not_started(program: &Program, source: std::io::Error) -> TransportError {
+    TransportError::Start { program: program.command.clone(), source }
+}
+
 /// Starts a program. Cancelling `stop` ends it.
 pub(super) fn start(
     program: &Program,
     stop: &CancellationToken,
     settings: &Settings,
 ) -> Result<(Streams, Process), TransportError> {
-    let failed = |source| TransportError::Start { program: program.command.clone(), source };
+    let failed = |source| not_started(program, source);
     let mut wrapped = CommandWrap::with_new(&program.command, |command| {
         command.args(&program.args).env_clear();
         command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
