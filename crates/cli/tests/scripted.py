@@ -55,6 +55,8 @@ def options():
     parser.add_argument("--slow", type=float, default=0, help="seconds before anything is read")
     parser.add_argument("--pages", help="cursors of the lists: a page of one entry each, and the last one after them")
     parser.add_argument("--untold", action="store_true", help="do not declare that lists may change")
+    parser.add_argument("--declares", default="{}", help="JSON text of more capabilities")
+    parser.add_argument("--methods", default="", help="more methods; each answers with the line that asked for it")
     parser.add_argument("--unwatched", help="a resource that cannot be subscribed to, although that is declared")
     parser.add_argument("--stubborn", action="store_true", help="outlive the input and SIGTERM")
     parser.add_argument("--leash", type=int, help="a port that this process stays connected to until it is gone")
@@ -157,7 +159,9 @@ class Server:
             self.error(id, -32602, "the request's _meta declares no capabilities")
         else:
             handler = getattr(self, "on_" + method.replace("/", "_").lower(), None)
-            if handler is None or method in (NOT_MODERN if self.modern else NOT_LEGACY):
+            if method in self.args.methods.split(","):
+                self.result(id, {"line": line, "none": None, "pid": os.getpid()})
+            elif handler is None or method in (NOT_MODERN if self.modern else NOT_LEGACY):
                 self.error(id, -32601, "unknown method " + method)
             else:
                 handler(id, params, line)
@@ -187,6 +191,7 @@ class Server:
             "resources": {"subscribe": True, **change},
             "completions": {},
             "logging": {},
+            **json.loads(self.args.declares),
         }
 
     def on_server_discover(self, id, params, line):

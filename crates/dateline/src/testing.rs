@@ -184,7 +184,7 @@ impl Connection {
     pub async fn request(&mut self, method: Method, params: Value) -> Result<Value, ClientError> {
         let mut sent = params.clone();
         for _ in 0..ROUNDS {
-            let mut result = self.round(method, sent).await?;
+            let mut result = self.round(method.clone(), sent).await?;
             let Some(Value::Object(asked)) = result.get_mut("inputRequests").map(Value::take) else {
                 return Ok(result);
             };

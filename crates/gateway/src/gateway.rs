@@ -59,15 +59,20 @@ impl Gateway {
 }
 
 /// What the gateway says of itself. It declares every capability at every start: which server has which may only turn
-/// out later, and clients ask once.
-pub(crate) fn describe(instructions: Option<String>) -> Description {
+/// out later, and clients ask once. Extensions are those that servers are known to declare.
+pub(crate) fn describe(
+    instructions: Option<String>,
+    declared: &Capabilities,
+    may_have_extensions: bool,
+) -> Description {
     let identity = Object::new()
         .with("name", "dateline")
         .with("title", "dateline gateway")
         .with("version", env!("CARGO_PKG_VERSION"));
-    let capabilities = Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with);
+    let capabilities = Capability::ALL.into_iter().fold(declared.clone(), Capabilities::with);
     let mut description = Description::new(identity, capabilities);
     description.instructions = instructions;
     description.hint = CacheHint::public(Duration::ZERO);
+    description.takes_unknown_methods = may_have_extensions;
     description
 }

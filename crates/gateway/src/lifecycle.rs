@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use proto::Watchers;
+use proto::{Capabilities, Watchers};
 use seal::{Keys, Sealer, SystemClock};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ impl Gateway {
         let (merging, wanted) = MergeRequests::new();
         let gateway = Gateway(Arc::new(Inner {
             settings,
-            description: RwLock::new(Arc::new(describe(None))),
+            description: RwLock::new(Arc::new(describe(None, &Capabilities::none(), true))),
             upstreams: RwLock::default(),
             options: Mutex::default(),
             catalog: RwLock::default(),

@@ -1,4 +1,4 @@
-//! What is served, and how.
+//! The options of a gateway: its servers, and how their tools and prompts are named.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,84 +10,84 @@ use proto::Service;
 use spec::Era;
 use transport::client::{Program, Remote};
 
-/// Everything that a gateway is told.
+/// The options of a gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// The servers, in the order of lists.
+    /// The servers. Merged lists show their entries in this order.
     pub servers: Vec<ServerOptions>,
-    /// When a server's name is put in front of the names of its tools and prompts.
+    /// When the gateway puts a server's name in front of the names of its tools and prompts.
     pub prefix: Prefix,
-    /// Of what characters names are.
+    /// Which characters the names of tools and prompts may have.
     pub names: Names,
-    /// The file that says so, where there is one: it is shown beside the status.
+    /// The configuration file that the options were read from, if there is one. `dateline status` shows it.
     pub source: Option<PathBuf>,
 }
 
-/// Of what characters the names of tools and prompts are. Others become `_`.
+/// Which characters the names of tools and prompts may have. The gateway replaces every other character by `_`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Names {
-    /// `A-Z a-z 0-9 _ - .`, as the protocol has them.
+    /// `A-Z a-z 0-9 _ - .`, which the protocol allows.
     #[default]
     Protocol,
-    /// `A-Z a-z 0-9 _ -`, as the interfaces of models have them.
+    /// `A-Z a-z 0-9 _ -`, which the interfaces of models allow.
     Strict,
 }
 
 impl Names {
-    /// Whether a name may have this character.
+    /// Returns whether a name may have this character.
     pub(crate) fn has(self, c: char) -> bool {
         c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '.' && self == Names::Protocol
     }
 }
 
-/// When a server's name is put in front of the names of its tools and prompts.
+/// When the gateway puts a server's name in front of the names of its tools and prompts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Prefix {
     /// Always.
     Always,
-    /// Where two servers have the same name.
+    /// Where two servers use the same name.
     #[default]
     Collision,
-    /// Never; of two with one name the first server's is shown.
+    /// Never. Where two servers use the same name, the gateway shows the entry of the first server only.
     None,
 }
 
-/// One server.
+/// The options of one server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerOptions {
-    /// Its name, unique among all.
+    /// The name of the server. No other server of the gateway has it.
     pub name: String,
-    /// Where it is.
+    /// Where the server is.
     pub target: Target,
-    /// Which of its tools are shown; all where nothing is said.
+    /// The tools that clients are shown, by their own names. An empty list shows all of them.
     pub allow: Vec<Pattern>,
-    /// Which of its tools are not shown, whatever is allowed.
+    /// The tools that clients are not shown, also where `allow` names them.
     pub deny: Vec<Pattern>,
-    /// What is said of its tools in place of its own words, by their own names.
+    /// What clients are told of its tools instead of what the server says, by the own name of each tool.
     pub overrides: BTreeMap<String, Override>,
-    /// How many processes or connections there are.
+    /// How many processes or connections of the server the gateway keeps.
     pub pool: Pool,
-    /// How long a call may take.
+    /// How long a call may take. Without a value, the limit of the gateway holds.
     pub call_timeout: Option<Duration>,
-    /// The era it is spoken to in; it is asked where nothing is said.
+    /// The era in which the gateway speaks to the server. Without a value, the gateway finds it out.
     pub era: Option<Era>,
 }
 
-/// Where a server is.
+/// Where a server is, and how the gateway reaches it.
 #[derive(Clone)]
 pub enum Target {
-    /// A program that is started and spoken to over its standard streams.
+    /// A program. The gateway starts it and speaks to it over its standard streams.
     Program(Program),
-    /// A URL of Streamable HTTP.
+    /// A URL, for Streamable HTTP or HTTP+SSE.
     Remote(Remote),
     /// A service in this process.
     Local(Arc<dyn Service>),
-    /// Nowhere: what was said of it cannot be used, and why. It is shown as down until something else is said.
+    /// The configuration of the server cannot be used, for this reason. The server counts as down.
     Unusable(String),
 }
 
 impl fmt::Debug for Target {
-    /// Without values that may be secret.
+    /// Leaves out values that may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Program(program) => write!(f, "Program({})", program.command),
@@ -110,46 +110,46 @@ impl PartialEq for Target {
     }
 }
 
-/// What is said of a tool in place of its server's words.
+/// What clients are told of a tool instead of what its server says.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Override {
-    /// Its name, as it is: no server's is put in front of it.
+    /// The name that clients see. The gateway puts nothing in front of it.
     pub name: Option<String>,
-    /// Its title.
+    /// The title that clients see.
     pub title: Option<String>,
-    /// Its description.
+    /// The description that clients see.
     pub description: Option<String>,
 }
 
-/// How many processes or connections of one server there are.
+/// How many processes or connections of one server the gateway keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pool {
-    /// How many are kept; with 0 the server is started on first use.
+    /// How many are always there. With 0, the gateway starts the server when it is first used.
     pub min: usize,
-    /// How many there may be; a call gets one that is free, where there is one.
+    /// How many there are at most. A call gets a free one if there is one.
     pub max: usize,
-    /// How long one above the minimum may be unused.
+    /// How long one above `min` may be unused before the gateway closes it.
     pub idle: Duration,
 }
 
 impl Default for Pool {
-    /// One, that is always there.
+    /// One, which is always there. More would be closed after 300 seconds without use.
     fn default() -> Pool {
         Pool { min: 1, max: 1, idle: Duration::from_secs(300) }
     }
 }
 
-/// A name with `*` for any characters.
+/// A pattern for names, in which `*` stands for any number of any characters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Reads a pattern; every text is one.
+    /// Makes a pattern. Every text is a valid one.
     pub fn new(pattern: &str) -> Pattern {
         Pattern(pattern.to_owned())
     }
 
-    /// Whether the whole name fits.
+    /// Returns whether the pattern fits the whole name.
     pub fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');
         let first = parts.next().unwrap_or_default();
@@ -166,7 +166,7 @@ impl Pattern {
 }
 
 impl ServerOptions {
-    /// A server with nothing else said.
+    /// Makes the options of a server. All others have their defaults.
     pub fn new(name: &str, target: Target) -> ServerOptions {
         ServerOptions {
             name: name.to_owned(),
@@ -180,7 +180,7 @@ impl ServerOptions {
         }
     }
 
-    /// Whether a tool of this name is shown.
+    /// Returns whether clients are shown a tool of this name.
     pub(crate) fn shows(&self, tool: &str) -> bool {
         (self.allow.is_empty() || self.allow.iter().any(|p| p.matches(tool)))
             && !self.deny.iter().any(|p| p.matches(tool))

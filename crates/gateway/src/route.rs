@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use proto::{
-    Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, InputResponses,
-    Level, Listening, Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
+    Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, Level, Listening,
+    Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
 };
 use seal::{PAGE_SIZE, STATE_TTL, purpose};
 use serde::{Deserialize, Serialize};
-use spec::Method;
+use spec::{Code, Method};
 
 use crate::catalog::{Catalog, NamedEntries, Route};
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
 use crate::upstream::connection::Lease;
-use crate::upstream::list::LISTS;
 use crate::upstream::state::State;
 
 /// What the gateway seals in a request state: the server that asks, the connection that the call waits on, and the server's
@@ -36,23 +35,24 @@ impl Gateway {
             self.settled().await;
         }
         match request.method {
-            method if LISTS.contains(&method) => self.list(&request).await,
             Method::ToolsCall => {
                 let route = self.named(&request.params, |catalog| &catalog.tools, "tool")?;
-                request.params.set("name", &*route.name);
-                self.forward(&route.upstream, request).await
+                Arc::make_mut(&mut request.params).set("name", &*route.name);
+                self.forward(&route.upstream, &request).await
             }
             Method::PromptsGet => {
                 let route = self.named(&request.params, |catalog| &catalog.prompts, "prompt")?;
-                request.params.set("name", &*route.name);
-                self.forward(&route.upstream, request).await
+                Arc::make_mut(&mut request.params).set("name", &*route.name);
+                self.forward(&route.upstream, &request).await
             }
             Method::ResourcesRead => {
                 let uri = required_string(&request.params, "uri")?;
                 self.read(uri, request).await
             }
             Method::CompletionComplete => self.complete(request).await,
-            other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
+            Method::Extension(_) => self.call_extension(request).await,
+            _ if request.method.row().lists.is_some() => self.list(&request).await,
+            _ => Err(Rejection::UnknownMethod(request.method.wire().to_owned())),
         }
     }
 
@@ -72,17 +72,38 @@ impl Gateway {
     async fn read(&self, uri: ByteString, request: Request) -> Result<Answer, Rejection> {
         // A request that brings answers is for the server that asked.
         let candidates = match &request.answers {
-            Some(InputResponses { state: Some(_), .. }) => self.held_by(&request).into_iter().collect(),
+            Some(answers) if answers.state.is_some() => self.held_by(&request).into_iter().collect(),
             _ => self.catalog().candidates(&uri),
         };
         for candidate in &candidates {
-            match self.forward(candidate, request.clone()).await {
+            match self.forward(candidate, &request).await {
                 Err(Rejection::NoSuchResource { .. }) => {}
                 Err(Rejection::Passed { code, .. }) if candidates.len() > 1 && says_none(code) => {}
                 other => return other,
             }
         }
         Err(Rejection::NoSuchResource { uri })
+    }
+
+    /// Calls a method that the tables do not list. The servers that may have it are asked in turn, until one does not say
+    /// that it has no such method.
+    async fn call_extension(&self, request: Request) -> Result<Answer, Rejection> {
+        let unknown = || Rejection::UnknownMethod(request.method.wire().to_owned());
+        let names_resource = request.params.string("uri").is_some();
+        let mut refusal = None;
+        for candidate in self.catalog().for_extension(&request) {
+            match self.forward(&candidate, &request).await {
+                Err(Rejection::UnknownMethod(_)) => {}
+                Err(Rejection::Passed { code, .. }) if code == Code::MethodNotFound.number() => {}
+                // Another server may have the resource.
+                Err(why @ Rejection::NoSuchResource { .. }) => refusal = refusal.or(Some(why)),
+                Err(why @ Rejection::Passed { code, .. }) if names_resource && says_none(code) => {
+                    refusal = refusal.or(Some(why));
+                }
+                other => return other,
+            }
+        }
+        Err(refusal.unwrap_or_else(unknown))
     }
 
     /// The server whose question a request answers, by its request state.
@@ -93,7 +114,7 @@ impl Gateway {
     }
 
     async fn list(&self, request: &Request) -> Result<Answer, Rejection> {
-        let (method, upstreams) = (request.method, self.upstreams());
+        let (method, upstreams) = (&request.method, self.upstreams());
         let refreshed = futures_util::future::join_all(upstreams.iter().map(|u| u.refresh(method))).await;
         if refreshed.contains(&true) {
             self.merged().await;
@@ -168,7 +189,7 @@ impl Gateway {
             Some("ref/prompt") => {
                 let route = self.named(&reference, |catalog| &catalog.prompts, "prompt")?;
                 reference.set("name", &*route.name);
-                request.params.set("ref", Raw::from(reference));
+                Arc::make_mut(&mut request.params).set("ref", Raw::from(reference));
                 route.upstream
             }
             Some("ref/resource") => {
@@ -195,18 +216,18 @@ impl Gateway {
             return Ok(Answer::Complete(Object::new().with("completion", Raw::literal(none))));
         }
         drop(lease);
-        self.forward(&owner, request).await
+        self.forward(&owner, &request).await
     }
 
     /// Sends a request to a server, and counts it. If the server was gone before it took the request, waits for the server
     /// and sends the request once more.
-    async fn forward(&self, upstream: &Arc<Upstream>, request: Request) -> Result<Answer, Rejection> {
+    async fn forward(&self, upstream: &Arc<Upstream>, request: &Request) -> Result<Answer, Rejection> {
         upstream.calls.fetch_add(1, Ordering::Relaxed);
         let was_up = upstream.is_up();
-        let mut outcome = self.attempt(upstream, &request).await;
+        let mut outcome = self.attempt(upstream, request).await;
         if was_up && matches!(outcome, Err(Rejection::Gone(_))) {
             upstream.back().await;
-            outcome = self.attempt(upstream, &request).await;
+            outcome = self.attempt(upstream, request).await;
         }
         if outcome.is_err() {
             upstream.errors.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +238,7 @@ impl Gateway {
     /// Checks a server's answer, and repairs what has one meaning. An answer that cannot be repaired is an error that names
     /// the server.
     fn let_in(&self, upstream: &Upstream, request: &Request, answer: Answer) -> Result<Answer, Rejection> {
-        let (server, method) = (&upstream.options.name, request.method);
+        let (server, method) = (&upstream.options.name, &request.method);
         let of = || {
             let named = ["name", "uri"].iter().find_map(|by| request.params.string(by));
             let short = |name: ByteString| name.chars().take(80).collect::<String>();
@@ -262,7 +283,7 @@ impl Gateway {
     async fn attempt(&self, upstream: &Arc<Upstream>, request: &Request) -> Result<Answer, Rejection> {
         let mut sent = request.clone();
         let lease = match &request.answers {
-            Some(InputResponses { state: Some(_), .. }) => {
+            Some(answers) if answers.state.is_some() => {
                 let held = self.open(upstream, &mut sent)?;
                 // A call that waits goes on where it waits; any other call may go on any connection.
                 match upstream.connection(held.connection) {
@@ -314,7 +335,7 @@ impl Gateway {
             return Err(wrong());
         }
         let own = held.state.clone().map(|state| Raw::parse(state.into(), 1)).transpose();
-        answers.state = own.map_err(|_| wrong())?;
+        Arc::make_mut(answers).state = own.map_err(|_| wrong())?;
         Ok(held)
     }
 
@@ -327,7 +348,7 @@ impl Gateway {
             _ => return,
         };
         if let Some(route) = request.params.string("name").and_then(|name| named.route(&name).cloned()) {
-            request.params.set("name", &*route.name);
+            Arc::make_mut(&mut request.params).set("name", &*route.name);
         }
     }
 
@@ -379,5 +400,5 @@ impl Service for Gateway {
 
 /// Whether an error code may mean that there is no such resource. Older revisions and servers use both of these.
 fn says_none(code: i64) -> bool {
-    [spec::Code::InvalidParams, spec::Code::ResourceNotFound].iter().any(|none| none.number() == code)
+    [Code::InvalidParams, Code::ResourceNotFound].iter().any(|none| none.number() == code)
 }

@@ -275,7 +275,7 @@ fn checked(annotation: &Value, kind: Option<&Value>, path: &[String]) -> Result<
 /// Returns the headers of a modern HTTP request.
 pub fn of_request(
     revision: &str,
-    method: spec::Method,
+    method: &spec::Method,
     params: &Object,
     mirrors: &[HeaderParam],
 ) -> HeaderMap {

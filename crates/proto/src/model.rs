@@ -4,7 +4,6 @@ pub(crate) mod boxed;
 pub(crate) mod capability;
 pub(crate) mod event;
 pub(crate) mod input;
-pub(crate) mod level;
 pub(crate) mod listen;
 pub(crate) mod params;
 pub(crate) mod rejection;

@@ -56,10 +56,6 @@ by_name!(
     revision, spec::Revision, spec::Revision::as_str, spec::Revision::parse
 );
 by_name!(
-    /// Writes a method as its name.
-    method, spec::Method, spec::Method::wire, spec::Method::parse
-);
-by_name!(
     /// Writes a kind of question as the name of its method.
     question, spec::Question, spec::Question::wire, spec::Question::parse
 );
@@ -136,23 +132,37 @@ pub(crate) mod number {
     }
 }
 
-/// Writes what is shared.
-pub(crate) mod shared {
-    use std::sync::Arc;
+/// Writes a level by its name, where there is one.
+pub(crate) mod level {
+    use bytestring::ByteString;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use spec::Level;
 
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<T: Serialize, S: Serializer>(
-        shared: &Arc<T>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        T::serialize(shared, serializer)
+    pub(crate) fn serialize<S: Serializer>(level: &Option<Level>, serializer: S) -> Result<S::Ok, S::Error> {
+        level.map(Level::as_str).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<T>, D::Error> {
-        T::deserialize(deserializer).map(Arc::new)
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Level>, D::Error> {
+        let Some(name) = Option::<ByteString>::deserialize(deserializer)? else { return Ok(None) };
+        let level = Level::parse(&name).ok_or_else(|| D::Error::custom("an unknown level"))?;
+        Ok(Some(level))
+    }
+}
+
+/// Writes a method as its name. A name that the tables do not list is a method of an extension.
+pub(crate) mod method {
+    use bytestring::ByteString;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use spec::Method;
+
+    pub(crate) fn serialize<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(method.wire())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Error> {
+        let name = ByteString::deserialize(deserializer)?;
+        Ok(Method::parse(&name).unwrap_or_else(|| Method::Extension((&*name).into())))
     }
 }
 

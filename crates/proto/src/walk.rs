@@ -61,7 +61,7 @@ pub async fn walk(method: Method, service: &dyn Service, entries: &mut Vec<Raw>)
         let params =
             cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
         let empty = cursor.as_ref().and_then(Raw::string).is_some_and(|cursor| cursor.is_empty());
-        let page = match service.call(Request::ours(method, params)).await {
+        let page = match service.call(Request::ours(method.clone(), params)).await {
             Err(_) if empty => return Ok(()),
             Err(why) => return Err(why),
             Ok(Answer::InputRequired(_)) => return Err(wrong("a list asked for input")),

@@ -8,7 +8,7 @@ use proto::project::{self, ResultMeta};
 use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
 use spec::shape::{Kind, Opens, Shape};
-use spec::{Direction, Era, Method, Notice, Question, Revision, Revisions, fields, meta};
+use spec::{Direction, Era, Method, MethodRow, Notice, Question, Revision, Revisions, fields, meta};
 use testkit::referee::{judge, judge_type};
 
 use crate::object;
@@ -21,8 +21,8 @@ type Lack = (&'static str, String, &'static str);
 /// The place of a value in a message.
 #[derive(Clone, Copy, Debug)]
 enum Root {
-    Params(Method),
-    Result(Method),
+    Params(&'static MethodRow),
+    Result(&'static MethodRow),
     Notice(Notice),
     Question(Question),
     Answer(Question),
@@ -33,8 +33,8 @@ enum Root {
 }
 
 fn roots() -> Vec<Root> {
-    let mut roots: Vec<Root> = Method::rows().iter().map(|row| Root::Result(row.method)).collect();
-    roots.extend(Method::rows().iter().map(|row| Root::Params(row.method)));
+    let mut roots: Vec<Root> = Method::rows().iter().map(Root::Result).collect();
+    roots.extend(Method::rows().iter().map(Root::Params));
     roots.extend(Notice::rows().iter().map(|row| Root::Notice(row.notice)));
     roots.extend(Question::ALL.map(Root::Question));
     roots.extend(Question::ALL.map(Root::Answer));
@@ -45,8 +45,8 @@ fn roots() -> Vec<Root> {
 impl Root {
     fn shape(self) -> &'static Shape {
         match self {
-            Root::Params(method) => method.row().params,
-            Root::Result(method) => method.row().result,
+            Root::Params(row) => row.params,
+            Root::Result(row) => row.result,
             Root::Notice(notice) => notice.row().params,
             Root::Question(question) => question.params(),
             Root::Answer(question) => question.answer(),
@@ -57,7 +57,7 @@ impl Root {
 
     fn places(self) -> Places {
         match self {
-            Root::Params(method) => of_params(definition(method.wire())),
+            Root::Params(row) => of_params(definition(row.wire)),
             Root::Notice(notice) => of_params(definition(notice.wire())),
             Root::Question(question) => of_params(definition(question.wire())),
             _ => of_type(self.shape().name),
@@ -66,7 +66,7 @@ impl Root {
 
     fn exists(self, revision: Revision) -> bool {
         match self {
-            Root::Params(method) | Root::Result(method) => method.exists(revision),
+            Root::Params(row) | Root::Result(row) => row.method.exists(revision),
             Root::Notice(notice) => notice.row().exists.contains(revision),
             Root::Question(question) | Root::Answer(question) => question.exists().contains(revision),
             Root::Client => Method::Initialize.exists(revision),
@@ -78,7 +78,7 @@ impl Root {
     fn projected(self, made: &Value, revision: Revision) -> Option<Value> {
         let identity = Raw::from(object(&json!({"name": "t", "version": "1"})));
         let id = Raw::of(&7);
-        let listens = matches!(self, Root::Result(Method::SubscriptionsListen));
+        let listens = matches!(self, Root::Result(row) if row.method == Method::SubscriptionsListen);
         let added = ResultMeta {
             identity: &identity,
             depends_on_answers: false,
@@ -86,7 +86,7 @@ impl Root {
         };
         let mut value = object(made);
         match self {
-            Root::Result(method) => value = project::result(value, method.row(), revision.rules(), added),
+            Root::Result(row) => value = project::result(value, row, revision.rules(), added),
             Root::Question(question) => {
                 let ask = InputRequest { question, params: value };
                 value = askable(&ask, revision).then(|| project::question(&ask, revision.rules()))?;
@@ -106,12 +106,10 @@ impl Root {
         let message = |key: &str| json!({"jsonrpc": "2.0", "id": 1, key: value});
         let request = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         match self {
-            Root::Params(method) => {
-                judge(revision, Direction::ToServer, &request(method.wire(), value.clone()), None)
+            Root::Params(row) => {
+                judge(revision, Direction::ToServer, &request(row.wire, value.clone()), None)
             }
-            Root::Result(method) => {
-                judge(revision, Direction::ToClient, &message("result"), Some(method.wire()))
-            }
+            Root::Result(row) => judge(revision, Direction::ToClient, &message("result"), Some(row.wire)),
             Root::Notice(notice) => {
                 let message = json!({"jsonrpc": "2.0", "method": notice.wire(), "params": value});
                 judge(revision, notice.row().direction, &message, None)

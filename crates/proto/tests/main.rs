@@ -139,10 +139,12 @@ fn a_session_asks_on_the_wire_and_calls_again_with_all_answers() {
         pipe.receive(read(answer(&json!({"id": 99}), json!({})))).is_empty(),
         "an answer to nothing is ignored"
     );
+    let first = request;
     let (again, request) = started(&pipe.receive(read(answer(&asked[0], json!({"action": "decline"})))));
     assert_eq!(again, key);
+    assert!(Arc::ptr_eq(&first.params, &request.params), "a round copies no params");
     let answers = request.answers.unwrap();
-    assert_eq!(answers.state.unwrap().string().unwrap(), "state");
+    assert_eq!(answers.state.as_ref().unwrap().string().unwrap(), "state");
     let keys: Vec<_> = answers.responses.iter().map(|(key, _)| &**key).collect();
     assert_eq!(keys, ["b", "a"]);
     let done = sent(&pipe.answered(key, Ok(Answer::Complete(object(&json!({"content": []}))))));
@@ -255,21 +257,26 @@ fn legacy_edge() -> Edge {
 #[test]
 fn a_modern_upstream_gets_the_peer_in_each_request_and_its_own_state_back() {
     let mut edge = modern_edge();
-    let mut request = tool_call(peer(&json!({"sampling": {}, "extensions": {"a/b": {}}})));
-    request.answers = Some(InputResponses {
+    let mut request = tool_call(peer(
+        &json!({"sampling": {}, "extensions": {"a/b": {}, "io.modelcontextprotocol/tasks": {}}}),
+    ));
+    request.answers = Some(Arc::new(InputResponses {
         responses: vec![
             ("k".into(), Ok(Raw::literal("{\"a\":1.0}"))),
             ("bad".into(), Err(Raw::literal("{}"))),
         ],
         state: Some(Raw::literal("\"s\\u0041\"")),
-    });
+    }));
     let outgoing = edge.call(20, &request);
     let text = String::from_utf8(outgoing.message.to_vec()).unwrap();
     assert!(text.contains(r#""requestState":"s\u0041""#), "to the byte: {text}");
     assert!(text.contains(r#""inputResponses":{"k":{"a":1.0}}"#), "{text}");
     let meta = &parsed(&outgoing.message)["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({"sampling": {}}));
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        json!({"sampling": {}, "extensions": {"a/b": {}}})
+    );
     assert!(meta.get("progressToken").is_none() && meta.get("io.modelcontextprotocol/logLevel").is_none());
 }
 
@@ -286,7 +293,7 @@ fn result_types_of_a_modern_upstream_are_read_strictly() {
     ] {
         let mut edge = modern_edge();
         let mut request = tool_call(Peer::ours());
-        request.method = method;
+        request.method = method.clone();
         edge.call(20, &request);
         let outputs = from_upstream(&mut edge, &json!({"jsonrpc": "2.0", "id": 20, "result": result}));
         let [upstream::Output::Answered(20, answer)] = &outputs[..] else { panic!("{outputs:?}") };
@@ -311,7 +318,7 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
     let [upstream::Output::InputRequired(21, questions)] = &outputs[..] else { panic!("{outputs:?}") };
     let key = questions[0].0.clone();
     let answers = InputResponses { responses: vec![(key, Ok(Raw::literal(r#"{"roots":[]}"#)))], state: None };
-    let sent = edge.answer(21, answers).unwrap();
+    let sent = edge.answer(21, &answers).unwrap();
     let [upstream::Output::Send(bytes)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(parsed(bytes), json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}));
     edge.call(22, &tool_call(peer(&json!({"roots": {}}))));

@@ -235,7 +235,7 @@ impl Pair {
 /// A call of a client that can be asked for its roots and wants progress.
 fn request(answers: Option<InputResponses>) -> Request {
     let mut request = tool_call(peer(&json!({"roots": {}})));
-    (request.wants_progress, request.answers) = (true, answers);
+    (request.wants_progress, request.answers) = (true, answers.map(Arc::new));
     request
 }
 
@@ -261,7 +261,7 @@ fn answer(pair: &mut Pair) -> CallKey {
     match pair.told.pop_front() {
         Some(upstream::Output::InputRequired(key, questions)) => {
             assert_eq!(questions[0].1.question, Question::ListRoots);
-            for output in pair.client.answer(key, answers(&questions[0].0, None)).unwrap() {
+            for output in pair.client.answer(key, &answers(&questions[0].0, None)).unwrap() {
                 let upstream::Output::Send(bytes) = output else { panic!("{output:?}") };
                 pair.send([bytes]);
             }
@@ -287,7 +287,7 @@ fn script(mut pair: Pair) {
     pair.answered(key, roots());
     let now_under = answer(&mut pair);
     let (key, again) = pair.started();
-    assert_eq!(again.params, object(&json!({"name": "x"})));
+    assert_eq!(*again.params, object(&json!({"name": "x"})));
     let answers = again.answers.unwrap();
     assert_eq!(answers.responses, [("where".into(), Ok(Raw::literal(r#"{"roots":[]}"#)))]);
     assert_eq!(answers.state, Some(Raw::from("s")));

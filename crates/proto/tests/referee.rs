@@ -253,9 +253,9 @@ fn what_is_said_to_upstreams_is_valid_in_every_revision() {
         request.peer = Arc::new(peer);
         request.wants_progress = tape.flip();
         let (_, reply) = answer(tape);
-        request.answers = tape.flip().then(|| InputResponses {
-            responses: vec![("k".into(), Ok(Raw::of(&reply)))],
-            state: Some(Raw::of("state")),
+        request.answers = tape.flip().then(|| {
+            let responses = vec![("k".into(), Ok(Raw::of(&reply)))];
+            Arc::new(InputResponses { responses, state: Some(Raw::of("state")) })
         });
         let mut edge = Edge::Modern(upstream::Calls::new(Revision::LATEST_MODERN, introduction));
         let message = parsed(&edge.call(20, &request).message);
@@ -380,7 +380,7 @@ fn requests_that_are_passed_on_are_valid_in_every_revision() {
         let places = of_params(definition(row.wire));
         for_all(64, |tape| {
             let made = tape.object(row.params, &places);
-            let mut request = Request::ours(row.method, object(&made));
+            let mut request = Request::ours(row.method.clone(), object(&made));
             request.wants_progress = tape.flip();
             for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
                 let mut edge = match revision.era() {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use proto::downstream::{Output, Served, Session};
 use proto::wire::{Limits, Message, Unreadable};
-use proto::{Answer, Change, Event, Filter, InputRequest, InputRequired, Principal, Raw, Rejection, Request};
+use proto::{
+    Answer, Change, Event, Filter, InputRequest, InputRequired, Object, Principal, Raw, Rejection, Request,
+};
 use serde_json::{Deserializer, Value, json};
 use spec::{Era, Question, Revision, Revisions};
 
@@ -45,7 +47,7 @@ fn value(raw: &Raw) -> Value {
 }
 
 fn shown(request: &Request) -> Vec<Value> {
-    let mut values = vec![value(&Raw::from(request.params.clone()))];
+    let mut values = vec![value(&Raw::from(Object::clone(&request.params)))];
     if let Some(answers) = &request.answers {
         let outcome = |answer: &Result<Raw, Raw>| match answer {
             Ok(result) => json!({"result": value(result)}),

@@ -277,7 +277,7 @@ fn whatever_is_sent_is_let_in_valid_for_every_revision_or_not_at_all() {
         Method::ResourcesTemplatesList,
         Method::CompletionComplete,
     ];
-    for row in methods.map(Method::row) {
+    for row in methods.iter().map(Method::row) {
         let places = of_type(row.result.name);
         for_all(192, |tape| {
             let mut made = tape.object(row.result, &places);

@@ -42,7 +42,7 @@ impl Server {
             Method::ToolsCall => self.call_tool(&offer, request).await,
             Method::PromptsGet => self.get_prompt(&offer, request).await,
             Method::ResourcesRead => self.read_resource(&offer, request).await,
-            Method::Extension(wire) => self.extension(wire, request).await,
+            Method::Extension(_) => self.extension(request).await,
             other => Err(Rejection::UnknownMethod(other.wire().to_owned())),
         }
     }
@@ -166,10 +166,11 @@ impl Server {
         }
     }
 
-    async fn extension(&self, wire: &str, request: Request) -> Result<Answer, Rejection> {
+    async fn extension(&self, request: Request) -> Result<Answer, Rejection> {
+        let wire = request.method.wire();
         let unknown = || Rejection::UnknownMethod(wire.to_owned());
         let handler = self.0.methods.get(wire).ok_or_else(unknown)?;
-        let mut params = request.params.clone();
+        let mut params = Object::clone(&request.params);
         params.take(spec::meta::META);
         let (cx, _) = self.context(request, Raw::from(params), Variables::default())?;
         guarded(&cx, handler).await.map(Answer::Complete).map_err(|Error(kind)| kind.rejection())
@@ -197,9 +198,8 @@ impl Server {
 
     /// Takes the answers that came with a request, and opens its request state.
     fn earlier(&self, request: &mut Request) -> Result<Earlier, Rejection> {
-        let Some(InputResponses { responses: mut answers, state }) = request.answers.take() else {
-            return Ok(Earlier::default());
-        };
+        let Some(answers) = request.answers.take() else { return Ok(Earlier::default()) };
+        let InputResponses { responses: mut answers, state } = Arc::unwrap_or_clone(answers);
         let Some(state) = state.as_ref().and_then(Raw::string) else {
             return Ok(Earlier { answers, done: Vec::new() });
         };

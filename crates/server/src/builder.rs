@@ -228,10 +228,10 @@ impl Builder {
             let extension = extension.ready()?;
             capabilities.extensions.set(extension.id, extension.settings);
             for (method, handler) in extension.methods {
-                if methods.insert(method.wire, handler).is_some() {
+                if methods.insert(Arc::clone(&method.wire), handler).is_some() {
                     return Err(BuildError::Duplicate {
                         kind: "extension method",
-                        name: method.wire.to_owned(),
+                        name: method.wire.to_string(),
                     });
                 }
                 added.push(method);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use http::request::Parts;
-use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Raw, Rejection, Request};
+use proto::{BoxFuture, Event, InputRequest, Level, Object, Peer, Principal, Raw, Rejection, Request};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,6 +126,11 @@ impl Context {
     /// Gives the client that sent the request: its revision, capabilities and principal.
     pub fn peer(&self) -> &Peer {
         &self.0.request.peer
+    }
+
+    /// Gives on whose behalf the request came: a name, and what was said about it when it was authenticated.
+    pub fn principal(&self) -> &Principal {
+        &self.0.request.peer.principal
     }
 
     /// Gives the params of the request, with the client's `_meta`.

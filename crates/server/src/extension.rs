@@ -50,7 +50,8 @@ impl Extension {
     }
 
     fn with(mut self, wire: &'static str, for_declared: bool, handler: Run<Object>) -> Extension {
-        self.methods.push((ExtensionMethod { wire, extension: self.id, for_declared }, handler));
+        self.methods
+            .push((ExtensionMethod { wire: wire.into(), extension: self.id.into(), for_declared }, handler));
         self
     }
 
@@ -71,7 +72,7 @@ impl Extension {
         if settings.object().is_err() {
             return Err(wrong("the settings must be an object".into()));
         }
-        if let Some((taken, _)) = methods.iter().find(|(m, _)| spec::Method::parse(m.wire).is_some()) {
+        if let Some((taken, _)) = methods.iter().find(|(m, _)| spec::Method::parse(&m.wire).is_some()) {
             return Err(wrong(format!("{:?} is a method of the core", taken.wire)));
         }
         Ok(Ready { id, settings, methods })

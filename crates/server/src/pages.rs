@@ -1,5 +1,7 @@
 //! Lists in pages of one size, with cursors that one key seals.
 
+use std::sync::Arc;
+
 use proto::{CacheHint, Object, Raw, Rejection, Request};
 use seal::{Sealer, purpose};
 
@@ -30,7 +32,7 @@ impl Pages {
         entries: impl Iterator<Item = (u64, &'a Raw)>,
     ) -> Result<Object, Rejection> {
         let mut asked = request.clone();
-        asked.params.take("cursor");
+        Arc::make_mut(&mut asked.params).take("cursor");
         seal::paged(member, &purpose(&asked), entries, request, self.size, &self.sealer)
     }
 }

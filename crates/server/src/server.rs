@@ -29,7 +29,7 @@ pub(crate) struct Parts {
     pub(crate) description: Arc<Description>,
     /// Replaced as a whole; a request keeps the one that it began with.
     pub(crate) offer: RwLock<Arc<Offer>>,
-    pub(crate) methods: HashMap<&'static str, Run<Object>>,
+    pub(crate) methods: HashMap<Arc<str>, Run<Object>>,
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) pages: Pages,
     pub(crate) hints: HashMap<Method, CacheHint>,

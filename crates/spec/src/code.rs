@@ -60,12 +60,12 @@ impl Code {
 
     /// Returns the number that messages carry.
     pub fn number(self) -> i64 {
-        row(self).number
+        row(&self).number
     }
 
     /// Returns the revisions that define the code.
     pub fn exists(self) -> Revisions {
-        row(self).exists
+        row(&self).exists
     }
 
     /// Finds the code of this number.

@@ -1,5 +1,6 @@
 //! The fields of every object type: one row for each field, with the revisions that have it.
 
+use crate::level::Level;
 use crate::meta;
 use crate::question::Question;
 use crate::revision::{Revision, Revisions};
@@ -23,8 +24,11 @@ const ELICITATION_LEGACY: Revisions = R0618.and(LEGACY);
 
 /// The roles in a conversation.
 const ROLES: &[&str] = &["user", "assistant"];
-/// The levels of log messages, the least severe first.
-const LEVELS: &[&str] = &["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// The members of a [`SUBSCRIPTION_FILTER`] that ask for changes of a list: of tools, of prompts and of resources.
+pub const FILTER_FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+/// The member of a [`SUBSCRIPTION_FILTER`] that names resources.
+pub const FILTER_URIS: &str = "resourceSubscriptions";
 
 const META: Field = opt(meta::META, R0618).of(Free);
 const RESULT_TYPE: Field = req("resultType", MODERN).of(Text).stamped();
@@ -85,7 +89,7 @@ pub static REQUEST_META: Shape = Shape::new(
         req(meta::PROTOCOL_VERSION, MODERN).of(Text),
         opt(meta::CLIENT_INFO, MODERN).opens(Object(&IMPLEMENTATION)),
         req(meta::CLIENT_CAPABILITIES, MODERN).opens(Object(&CLIENT_CAPABILITIES)),
-        opt(meta::LOG_LEVEL, MODERN).of(Word(LEVELS)),
+        opt(meta::LOG_LEVEL, MODERN).of(Word(&Level::NAMES)),
         RELATED_TASK,
     ],
 );
@@ -228,7 +232,7 @@ pub static COMPLETION_CONTEXT: Shape =
 /// Params of `logging/setLevel`.
 pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape::new(
     "SetLevelRequestParams",
-    &[req("level", LEGACY).of(Word(LEVELS)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+    &[req("level", LEGACY).of(Word(&Level::NAMES)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
 );
 
 /// Params of `subscriptions/listen`.
@@ -392,7 +396,7 @@ pub static PROGRESS: Shape = Shape::new(
 pub static LOGGING_MESSAGE: Shape = Shape::new(
     "LoggingMessageNotificationParams",
     &[
-        req("level", ALL).of(Word(LEVELS)),
+        req("level", ALL).of(Word(&Level::NAMES)),
         opt("logger", ALL).of(Text),
         req("data", ALL),
         notification_meta(ALL),
@@ -657,10 +661,10 @@ pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape =
 pub static SUBSCRIPTION_FILTER: Shape = Shape::new(
     "SubscriptionFilter",
     &[
-        opt("toolsListChanged", MODERN).of(Flag),
-        opt("promptsListChanged", MODERN).of(Flag),
-        opt("resourcesListChanged", MODERN).of(Flag),
-        opt("resourceSubscriptions", MODERN).of(Texts(usize::MAX)),
+        opt(FILTER_FLAGS[0], MODERN).of(Flag),
+        opt(FILTER_FLAGS[1], MODERN).of(Flag),
+        opt(FILTER_FLAGS[2], MODERN).of(Flag),
+        opt(FILTER_URIS, MODERN).of(Texts(usize::MAX)),
     ],
 );
 

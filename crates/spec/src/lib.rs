@@ -8,6 +8,7 @@
 mod code;
 pub mod fields;
 pub mod header;
+mod level;
 pub mod meta;
 mod method;
 mod question;
@@ -17,8 +18,10 @@ pub mod shape;
 mod shapes;
 pub mod skills;
 mod table;
+pub mod tasks;
 
 pub use code::Code;
+pub use level::Level;
 pub use method::{Capability, Direction, Home, Method, MethodRow, Notice, NoticeRow};
 pub use question::Question;
 pub use revision::{Era, Revision, Revisions};

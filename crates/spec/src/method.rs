@@ -1,5 +1,7 @@
 //! The tables of methods and of notifications.
 
+use std::sync::Arc;
+
 use crate::fields;
 use crate::question::Question;
 use crate::revision::{Revision, Revisions};
@@ -81,7 +83,7 @@ impl Capability {
 }
 
 /// A request that a client sends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Method {
     Initialize,
@@ -100,7 +102,7 @@ pub enum Method {
     LoggingSetLevel,
     SubscriptionsListen,
     /// A method of an extension that these tables do not list, by the name that messages carry.
-    Extension(&'static str),
+    Extension(Arc<str>),
 }
 
 /// What the tables say about a method.
@@ -275,12 +277,12 @@ impl Method {
     }
 
     /// Returns the row of this method.
-    pub fn row(self) -> &'static MethodRow {
+    pub fn row(&self) -> &'static MethodRow {
         row(self)
     }
 
     /// Returns the name that messages carry.
-    pub fn wire(self) -> &'static str {
+    pub fn wire(&self) -> &str {
         match self {
             Method::Extension(wire) => wire,
             _ => self.row().wire,
@@ -289,16 +291,21 @@ impl Method {
 
     /// Iterates over the methods that return the lists of what a server offers.
     pub fn lists() -> impl Iterator<Item = Method> {
-        METHODS.iter().filter(|row| row.lists.is_some()).map(|row| row.method)
+        METHODS.iter().filter(|row| row.lists.is_some()).map(|row| row.method.clone())
     }
 
     /// Finds the method of this name, whichever revisions have it.
     pub fn parse(wire: &str) -> Option<Method> {
-        METHODS.iter().find(|row| row.wire == wire).map(|row| row.method)
+        METHODS.iter().find(|row| row.wire == wire).map(|row| row.method.clone())
+    }
+
+    /// Returns whether the core specification of any revision gives this name to a message.
+    pub fn is_of_core(wire: &str) -> bool {
+        Method::parse(wire).is_some() || Question::parse(wire).is_some() || Notice::parse(wire).is_some()
     }
 
     /// Returns whether the core specification of this revision has the method.
-    pub fn exists(self, revision: Revision) -> bool {
+    pub fn exists(&self, revision: Revision) -> bool {
         self.row().lifetimes.iter().any(|(set, home)| *home == Home::Core && set.contains(revision))
     }
 }
@@ -443,7 +450,7 @@ impl Notice {
 
     /// Returns the row of this notification.
     pub fn row(self) -> &'static NoticeRow {
-        notice_row(self)
+        notice_row(&self)
     }
 
     /// Returns the name that messages carry.

@@ -12,7 +12,7 @@ macro_rules! table {
     ) => {
         static $rows: &[$row] = &[$($row { $field: $variants::$variant, ..$value }),*];
 
-        fn $find(of: $variants) -> &'static $row {
+        fn $find(of: &$variants) -> &'static $row {
             enum Place {
                 $($variant),*
             }

@@ -279,8 +279,8 @@ impl Service for Client {
     }
 
     fn abandon(&self, request: Request) {
-        if let Some(state) = request.answers.and_then(|answers| answers.state) {
-            self.connection.abandon(&state);
+        if let Some(state) = request.answers.as_ref().and_then(|answers| answers.state.as_ref()) {
+            self.connection.abandon(state);
         }
     }
 

@@ -56,7 +56,7 @@ async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
         if row.needs.is_some_and(|needed| !description.capabilities.has(needed)) {
             continue;
         }
-        let asking = list_all(method, client);
+        let asking = list_all(method.clone(), client);
         let entries =
             while_waiting(&format!("its answer to {}", method.wire()), asking).await.map_err(server_error)?;
         text += &table(heading, by, &entries);

@@ -7,7 +7,7 @@ use super::{SIDES, peers, scripted, scripts};
 
 /// Sends a request whose params are JSON texts: members, and members of `_meta`. Gives the text of the response,
 /// which may hold more than the test's own JSON reader takes.
-async fn raw(client: &mut Client, method: &str, name: &str, members: &str, meta: &str) -> String {
+pub(super) async fn raw(client: &mut Client, method: &str, name: &str, members: &str, meta: &str) -> String {
     let id = client.id();
     let (mut meta, mut headers) = (vec![meta.to_owned()], Vec::new());
     if client.revision.is_none() {
@@ -33,7 +33,7 @@ async fn raw(client: &mut Client, method: &str, name: &str, members: &str, meta:
 }
 
 /// Members of params with forms of numbers and of white space that a reader might change.
-const MEMBERS: &str = concat!(
+pub(super) const MEMBERS: &str = concat!(
     r#""arguments":{ "f" : 1.0,"huge":1e400,"big":9007199254740993,"zero":-0.0,"text":"\u00e9\/","#,
     r#""z":1,"a":[ ],"n":null},"vendor":{"x":1.0,"b":[9007199254740993]}"#
 );

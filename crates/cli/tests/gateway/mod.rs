@@ -4,6 +4,7 @@
 mod bytes;
 mod cancellation;
 mod errors;
+mod extensions;
 mod lists;
 mod misbehaviour;
 mod processes;

@@ -12,7 +12,7 @@ use super::{ERAS, another, listed, through, through_at_once};
 use crate::DATELINE;
 
 /// Passes connections on to a server, and notes what is asked of it.
-struct Relay {
+pub(super) struct Relay {
     authority: String,
     asked: Arc<Mutex<String>>,
     target: watch::Sender<String>,
@@ -21,7 +21,7 @@ struct Relay {
 }
 
 impl Relay {
-    async fn start(program: &Program) -> Relay {
+    pub(super) async fn start(program: &Program) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let authority = listener.local_addr().unwrap().to_string();
         let relay = Relay {
@@ -55,7 +55,7 @@ impl Relay {
         self.target.send_replace(url.split('/').nth(2).unwrap().to_owned());
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.authority)
     }
 
@@ -72,7 +72,7 @@ impl Relay {
     }
 
     /// The values of a header so far.
-    fn headers(&self, name: &str) -> Vec<String> {
+    pub(super) fn headers(&self, name: &str) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let lines = asked.lines().filter_map(|line| line.split_once(": "));
         lines.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
@@ -97,7 +97,7 @@ async fn pass(near: TcpStream, far: TcpStream, asked: &Mutex<String>) {
     }
 }
 
-async fn demo_at(era: &str) -> Program {
+pub(super) async fn demo_at(era: &str) -> Program {
     let era: &[&str] = if era == "dual" { &[] } else { &["--era", era] };
     Program::http(DATELINE, &[&["demo", "--listen", "127.0.0.1:0"], era].concat()).await
 }

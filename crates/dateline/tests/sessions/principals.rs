@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
-use dateline::{Authenticate, Challenge, Context, HttpOptions, Principal, Server, Tool};
+use dateline::{Authenticate, Challenge, Context, HttpOptions, Object, Principal, Raw, Server, Tool};
 use serde_json::{Value, json};
 use testkit::{Arrival, Client, LATEST_LEGACY, header, modern_headers, sse_url};
 
@@ -13,7 +13,7 @@ use crate::serve;
 const CHALLENGE: &str =
     "Bearer resource_metadata=\"https://example.com/.well-known/oauth-protected-resource\"";
 
-/// Takes every token for the name of who sends it.
+/// Takes every token for the name of who sends it, and claims one role.
 #[derive(Debug)]
 struct Named;
 
@@ -25,7 +25,8 @@ impl Authenticate for Named {
         let token = head.headers.get("authorization").and_then(|value| value.to_str().ok());
         let name = token.and_then(|token| token.strip_prefix("Bearer "));
         let challenge = HeaderValue::from_static(CHALLENGE);
-        let who = name.map(Principal::named);
+        let claims = Object::new().with("role", "admin");
+        let who = name.map(|name| Principal::named(name).with_claims(claims));
         let who = who.ok_or_else(|| Challenge::new(StatusCode::UNAUTHORIZED, challenge, "a token is needed"));
         Box::pin(std::future::ready(who))
     }
@@ -34,7 +35,15 @@ impl Authenticate for Named {
 /// An endpoint that asks who sends a request.
 async fn guarded() -> String {
     let who = |cx: Context| async move { cx.peer().principal.as_str().to_owned() };
-    let server = Server::new("who", "1").tool(Tool::new("who", "Says who asks.", who)).build().unwrap();
+    let claimed = |cx: Context| async move {
+        let role = cx.principal().claim("role").and_then(Raw::string);
+        format!("{:?} {role:?}", cx.principal().name())
+    };
+    let server = Server::new("who", "1")
+        .tool(Tool::new("who", "Says who asks.", who))
+        .tool(Tool::new("claimed", "Says what is known of who asks.", claimed))
+        .build()
+        .unwrap();
     serve(server, HttpOptions::default().authenticate(Named)).await
 }
 
@@ -58,13 +67,15 @@ async fn who_is_not_authenticated_is_challenged_and_who_is_reaches_the_handler()
     let mut sse = Client::connect(&sse_url(&url));
     let exchange = sse.exchange("GET", &[], Vec::new());
     assert_eq!(sse.head(exchange).await.status, 401);
-    let params = client.modern_params(json!({"name": "who"}));
-    let mirrored = modern_headers("tools/call", &params);
-    let mut headers: Vec<_> = mirrored.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    headers.push(("authorization", "Bearer ann"));
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let (status, reply) = post(&mut client, &call, &headers).await;
-    assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!("named:ann")));
+    for (tool, due) in [("who", "named:ann"), ("claimed", r#"Some("ann") Some("admin")"#)] {
+        let params = client.modern_params(json!({"name": tool}));
+        let mirrored = modern_headers("tools/call", &params);
+        let mut headers: Vec<_> = mirrored.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        headers.push(("authorization", "Bearer ann"));
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let (status, reply) = post(&mut client, &call, &headers).await;
+        assert_eq!((status, &reply["result"]["content"][0]["text"]), (200, &json!(due)));
+    }
 }
 
 #[testkit::test]

@@ -34,12 +34,15 @@ impl Gateway {
         let catalog = Arc::new(Catalog::merge(&before, &upstreams, &options, &mut names));
         drop(names);
         let changes = catalog.changes(&before);
-        *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&catalog);
+        let extensions = &catalog.extensions;
         let said = upstreams.iter().filter_map(|u| Some((u.options.name.as_str(), u.instructions()?)));
         let instructions: Vec<_> = said.map(|(name, text)| format!("# {name}\n\n{text}")).collect();
         let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         let mut description = self.0.description.write().unwrap_or_else(PoisonError::into_inner);
-        *description = Arc::new(describe(instructions));
+        // A server that was not seen yet may declare one.
+        let may_have_extensions = extensions.any() || !upstreams.iter().all(|u| u.was_seen());
+        *description = Arc::new(describe(instructions, &extensions.declared, may_have_extensions));
         changes
     }
 }

@@ -1,5 +1,6 @@
 //! The merged lists of all servers, under names that tell their entries apart.
 
+pub(crate) mod extensions;
 pub(crate) mod given_names;
 pub(crate) mod merge;
 pub(crate) mod merge_requests;
@@ -9,19 +10,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use proto::{Change, HeaderParam, Raw, Template};
+use proto::{Change, HeaderParam, Raw, Request, Template};
 use spec::Method;
 
 use crate::options::{Names, Options, Prefix};
 use crate::upstream::Upstream;
 use crate::upstream::offer::{ListEntry, Offer};
+use extensions::Extensions;
 use given_names::{GivenNames, NameStore};
 use name::{Candidate, NamingRules};
 
 /// How many steps are spent to match a URI against templates: a fraction of a second. Templates after that are compared by
 /// their beginning only.
 const STEPS: usize = 1 << 24;
-/// How many servers are asked for a resource that no server is known to have. Each costs the client a round trip.
+/// How many servers are asked for a resource, or for a method of an extension, that no server is known to have. Each
+/// costs the client a round trip.
 const ASKED: usize = 8;
 
 /// The merged lists of all servers, in the order of the servers and of their own lists. It is replaced as a whole.
@@ -31,6 +34,7 @@ pub(crate) struct Catalog {
     pub(crate) prompts: NamedEntries,
     pub(crate) resources: Vec<Raw>,
     pub(crate) templates: Vec<Raw>,
+    pub(crate) extensions: Extensions,
     owners: HashMap<ByteString, Arc<Upstream>>,
     patterns: Vec<TemplateRoute>,
     /// Which servers have resources of which scheme, each once.
@@ -68,7 +72,7 @@ struct SourceList {
 }
 
 impl SourceList {
-    fn all(upstreams: &[Arc<Upstream>], method: Method) -> Vec<SourceList> {
+    fn all(upstreams: &[Arc<Upstream>], method: &Method) -> Vec<SourceList> {
         let source = |upstream: &Arc<Upstream>| {
             let offer = upstream.offer(method)?;
             Some(SourceList { upstream: Arc::clone(upstream), offer, shown: upstream.is_offered() })
@@ -90,7 +94,7 @@ impl NamedEntries {
     /// is shown, and its name.
     fn merge(
         sources: &[SourceList],
-        method: Method,
+        method: &Method,
         rules: NamingRules<'_>,
         (store, settled): (&mut NameStore, bool),
         mut also: impl FnMut(&str, &ListEntry),
@@ -104,7 +108,7 @@ impl NamedEntries {
             .map(|(source, entry)| {
                 let said = source.upstream.options.overrides.get(&*entry.key);
                 let wanted =
-                    said.filter(|_| method == Method::ToolsList).and_then(|said| said.name.as_deref());
+                    said.filter(|_| *method == Method::ToolsList).and_then(|said| said.name.as_deref());
                 Candidate { server: source.name(), own: &entry.key, wanted }
             })
             .collect();
@@ -145,22 +149,25 @@ impl Catalog {
         store.rule(said(prefix, names));
         let settled = upstreams.iter().all(|upstream| upstream.was_seen());
         let mut mirrors = HashMap::new();
-        let tools = SourceList::all(upstreams, Method::ToolsList);
-        let tools = NamedEntries::merge(&tools, Method::ToolsList, rules, (store, settled), |name, entry| {
-            if !entry.mirrors.is_empty() {
-                mirrors.insert(name.to_owned(), entry.mirrors.clone().into());
-            }
-        });
-        let prompts = SourceList::all(upstreams, Method::PromptsList);
-        let prompts = NamedEntries::merge(&prompts, Method::PromptsList, rules, (store, settled), |_, _| {});
+        let tools = SourceList::all(upstreams, &Method::ToolsList);
+        let tools =
+            NamedEntries::merge(&tools, &Method::ToolsList, rules, (store, settled), |name, entry| {
+                if !entry.mirrors.is_empty() {
+                    mirrors.insert(name.to_owned(), entry.mirrors.clone().into());
+                }
+            });
+        let prompts = SourceList::all(upstreams, &Method::PromptsList);
+        let prompts = NamedEntries::merge(&prompts, &Method::PromptsList, rules, (store, settled), |_, _| {});
         store.save();
-        let mut catalog = Catalog { tools, mirrors, prompts, settled, ..Catalog::default() };
+        let extensions = Extensions::merge(upstreams);
+        extensions.warn(&before.extensions);
+        let mut catalog = Catalog { tools, mirrors, prompts, settled, extensions, ..Catalog::default() };
         catalog.add_resources(before, upstreams);
         catalog
     }
 
     fn add_resources(&mut self, before: &Catalog, upstreams: &[Arc<Upstream>]) {
-        let sources = SourceList::all(upstreams, Method::ResourcesList);
+        let sources = SourceList::all(upstreams, &Method::ResourcesList);
         let mut listing: HashMap<&str, Vec<&SourceList>> = HashMap::new();
         for source in &sources {
             for entry in &source.offer.entries {
@@ -192,7 +199,7 @@ impl Catalog {
                 }
             }
         }
-        for source in &SourceList::all(upstreams, Method::ResourcesTemplatesList) {
+        for source in &SourceList::all(upstreams, &Method::ResourcesTemplatesList) {
             for entry in &source.offer.entries {
                 let (source_text, template) = (entry.key.clone(), entry.template.clone());
                 let upstream = Arc::clone(&source.upstream);
@@ -249,6 +256,21 @@ impl Catalog {
             }
         }
         found
+    }
+
+    /// The servers that may have a method that the tables do not list, in the order in which they are asked. Where the
+    /// params name a resource, those that may have it come first.
+    pub(crate) fn for_extension(&self, request: &Request) -> Vec<Arc<Upstream>> {
+        let of_method = self.extensions.candidates(request.method.wire(), request.peer.revision);
+        let of_uri = request.params.string("uri").map(|uri| self.candidates(&uri)).unwrap_or_default();
+        let is_in = |all: &[Arc<Upstream>], one: &Arc<Upstream>| all.iter().any(|u| Arc::ptr_eq(u, one));
+        let (mut first, others): (Vec<_>, Vec<_>) =
+            of_method.iter().cloned().partition(|upstream| is_in(&of_uri, upstream));
+        // The order among those that may have the resource is that of the resource.
+        first.sort_by_key(|upstream| of_uri.iter().position(|other| Arc::ptr_eq(other, upstream)));
+        first.extend(others);
+        first.truncate(ASKED);
+        first
     }
 
     /// The servers whose templates match a URI.

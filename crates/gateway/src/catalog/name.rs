@@ -1,5 +1,5 @@
-//! Names that never collide: an upstream's own name where it is the only one, with the upstream's in front where
-//! it is not. A name that was given stays with its owner.
+//! Gives tools and prompts names that never collide. An entry keeps its own name where no other server uses that name;
+//! otherwise the server's name is put in front. An entry that was given a name once keeps it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,39 +8,39 @@ use sha2::{Digest as _, Sha256};
 use crate::catalog::given_names::GivenNames;
 use crate::options::{Names, Prefix};
 
-/// Models refuse longer names.
+/// The longest name that the interfaces of models accept, in bytes.
 pub const MAX_NAME_LENGTH: usize = 64;
-/// How many hexadecimal digits tell names apart that would be the same: of 10,000 names two have the same by chance
-/// in one catalog of twenty, and those get others.
+/// How many hexadecimal digits end a name that would otherwise be another entry's. There are 16 million such endings:
+/// among 1,000 names, two get the same one in about one catalog of thirty, and the second of them gets other digits.
 const DIGITS: usize = 6;
-/// How much of a server's name is left at least where a tool's is long.
+/// How many bytes of a server's name stay at least where a tool's name is long: enough to recognize the server.
 const SERVER: usize = 8;
 
-/// Something with a name.
+/// A tool or prompt that needs a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
-    /// Whose it is.
+    /// The server that has it.
     pub(crate) server: &'a str,
-    /// What it is called there.
+    /// The name that the server uses.
     pub(crate) own: &'a str,
-    /// What it is to be called, where the configuration says so.
+    /// The name that the configuration sets, if it sets one.
     pub(crate) wanted: Option<&'a str>,
 }
 
-/// How names are made.
+/// The rules by which names are given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamingRules<'a> {
     pub(crate) prefix: Prefix,
     pub(crate) names: Names,
-    /// All servers that are configured, whether they are there or not.
+    /// The names of all servers of the configuration, also of those that do not run.
     pub(crate) servers: &'a [&'a str],
 }
 
-/// The names under which candidates are offered, in the same order; `None` for one that is not.
+/// Returns the name that clients see for each candidate, in the same order; `None` for a candidate that they do not see.
 ///
-/// `given` are the names that were given before, and all that servers are known to have: the names of a server that is
-/// not there collide all the same, so that a server that comes or goes does not rename the tools of another. The work is
-/// proportional to the names, whatever they are.
+/// `given` has the names that were given before, and the names that servers are known to use. The names of a server that
+/// does not run count too: so a server that starts or ends does not rename the tools of another server. The work grows
+/// with the number of names only, whatever the names are.
 pub(crate) fn exposed(
     candidates: &[Candidate<'_>],
     given: &GivenNames,
@@ -49,14 +49,14 @@ pub(crate) fn exposed(
     let mut naming = NameAllocator::new(candidates, given, rules);
     let mut names: Vec<Option<String>> = vec![None; candidates.len()];
     let mut seen = HashSet::new();
-    // A server that has a name twice means one thing.
+    // A server that lists a name twice means one entry.
     let once: Vec<bool> = candidates.iter().map(|c| seen.insert((c.server, c.own))).collect();
     let each = || candidates.iter().enumerate().filter(|(at, _)| once[*at]);
-    // What the configuration says goes first, then what was given before, then names that stay as they are.
+    // Names that the configuration sets go first, then names that were given before, then names that need no change.
     for (at, c) in each() {
         names[at] = c.wanted.filter(|wanted| naming.take(wanted)).map(str::to_owned);
     }
-    naming.keep_for_those_who_are_away(&seen, given);
+    naming.keep_given(&seen, given);
     for (at, c) in each() {
         if names[at].is_none() && c.wanted.is_none() {
             let before = given.get(c.server).and_then(|names| names.get(c.own)?.as_deref());
@@ -71,7 +71,7 @@ pub(crate) fn exposed(
     }
     for (at, c) in each() {
         let name = c.wanted.unwrap_or(c.own);
-        // Without prefixes the first server's is shown.
+        // Without prefixes, clients see the entry of the first server only.
         let hidden = rules.prefix == Prefix::None && naming.is_legal(name);
         if names[at].is_none() && !hidden {
             names[at] = Some(naming.made(c));
@@ -83,9 +83,9 @@ pub(crate) fn exposed(
 struct NameAllocator<'a> {
     rules: NamingRules<'a>,
     taken: HashSet<String>,
-    /// How many servers have a name.
+    /// How many servers use each name.
     shared: HashMap<&'a str, usize>,
-    /// Whose a beginning is.
+    /// The server whose name is put in front of others, by the form in which it is put there.
     prefixes: HashMap<String, &'a str>,
 }
 
@@ -115,8 +115,8 @@ impl<'a> NameAllocator<'a> {
         !self.taken.contains(name) && self.taken.insert(name.to_owned())
     }
 
-    /// What was given to somebody who does not have it now is nobody else's.
-    fn keep_for_those_who_are_away(&mut self, there: &HashSet<(&str, &str)>, given: &GivenNames) {
+    /// Keeps the names that were given to entries which their servers do not list at the moment.
+    fn keep_given(&mut self, there: &HashSet<(&str, &str)>, given: &GivenNames) {
         let servers: HashSet<&str> = self.rules.servers.iter().copied().collect();
         for (server, names) in given.iter().filter(|(server, _)| servers.contains(server.as_str())) {
             for (own, name) in names {
@@ -131,7 +131,7 @@ impl<'a> NameAllocator<'a> {
         is_legal(name, self.rules.names)
     }
 
-    /// Whether a name may be shown as it is.
+    /// Returns whether an entry may keep this name.
     fn stays(&self, server: &str, name: &str) -> bool {
         let alone = match self.rules.prefix {
             Prefix::Always => false,
@@ -143,7 +143,8 @@ impl<'a> NameAllocator<'a> {
         alone && self.is_legal(name)
     }
 
-    /// Whether a name does not begin as the names of another server do. Of several beginnings the longest counts.
+    /// Returns whether a name does not begin with the name of another server. Where it begins with the names of several
+    /// servers, the longest of them counts.
     fn is_free(&self, server: &str, name: &str) -> bool {
         let ends = name.match_indices('_').map(|(at, _)| &name[..at]);
         ends.filter_map(|beginning| self.prefixes.get(beginning))
@@ -151,8 +152,8 @@ impl<'a> NameAllocator<'a> {
             .is_none_or(|owner| *owner == server)
     }
 
-    /// A name that is made of the server's and its own. Where that says too little, is too long, or is another's, digits
-    /// follow that depend on nothing else.
+    /// Makes a name of the server's name and the entry's own name. Where the result lost characters, is too long, or
+    /// belongs to another entry, digits are added. They depend on these two names alone.
     fn made(&mut self, c: &Candidate<'_>) -> String {
         let (tool, unlike) = legal(c.wanted.unwrap_or(c.own), self.rules.names);
         let own = c.wanted.unwrap_or(c.own);
@@ -185,7 +186,7 @@ impl<'a> NameAllocator<'a> {
     }
 }
 
-/// Digits that are the same at every start, and that nobody can choose.
+/// Returns digits that are the same at every start, and that a server cannot choose.
 fn digits(server: &str, own: &str, round: u64) -> String {
     let mut hash = Sha256::new();
     for part in [server.as_bytes(), own.as_bytes()] {
@@ -193,22 +194,21 @@ fn digits(server: &str, own: &str, round: u64) -> String {
         hash.update(part);
     }
     hash.update(round.to_be_bytes());
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    clip(&hex, DIGITS).to_owned()
+    clip(&format!("{:x}", hash.finalize()), DIGITS).to_owned()
 }
 
-/// Whether a name can be shown as it is.
+/// Returns whether a name has only characters that it may have, and is neither empty nor too long.
 pub fn is_legal(name: &str, names: Names) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_LENGTH && name.chars().all(|c| names.has(c))
 }
 
-/// The name in characters that it may have, and whether that says less than the name did.
+/// Replaces the characters that a name may not have. Returns also whether letters or digits were lost in that.
 fn legal(name: &str, names: Names) -> (String, bool) {
     let legal: String = name.chars().map(|c| if names.has(c) { c } else { '_' }).collect();
     let unlike = name.chars().any(|c| !names.has(c) && c.is_alphanumeric());
     match legal.bytes().any(|b| b.is_ascii_alphanumeric()) {
         true => (legal, unlike),
-        // Nothing that could be read is left.
+        // No letter and no digit is left.
         false => ("named".to_owned(), true),
     }
 }

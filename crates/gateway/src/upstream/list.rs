@@ -3,14 +3,9 @@
 use std::sync::Arc;
 
 use proto::Raw;
-use spec::Method;
 use tokio::time::Instant;
 
 use super::offer::Offer;
-
-/// The methods whose lists are kept of a server.
-pub(crate) const LISTS: [Method; 4] =
-    [Method::ToolsList, Method::PromptsList, Method::ResourcesList, Method::ResourcesTemplatesList];
 
 /// A list of a server, as it was last read.
 #[derive(Default)]

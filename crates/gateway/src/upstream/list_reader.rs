@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::Upstream;
 use super::backoff::Backoff;
-use super::list::LISTS;
 use super::offer::{EntryNotes, Offer, thing};
 
 /// How old the list of a server that reports no changes may be before it is read again for a client.
@@ -31,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Upstream {
     /// Whether a list should be read again before it is shown: it could not be read, or is old, and the server does not
     /// tell when it changes.
-    fn is_stale(&self, method: Method) -> bool {
+    fn is_stale(&self, method: &Method) -> bool {
         let told = match method {
             Method::ToolsList => Capability::ToolsListChanged,
             Method::PromptsList => Capability::PromptsListChanged,
@@ -40,19 +39,19 @@ impl Upstream {
         let record = self.record();
         let Some(first) = record.connections.first() else { return false };
         let untold = !first.service.describe().capabilities.has(told);
-        record.lists.get(&method).is_none_or(|list| {
+        record.lists.get(method).is_none_or(|list| {
             list.trouble.is_some() && list.begun.is_none_or(|begun| begun.elapsed() > WANTED)
                 || untold && list.read.is_some_and(|read| read.elapsed() > UNTOLD)
         })
     }
 
-    fn tries(&self, method: Method) -> u64 {
-        self.record().lists.get(&method).map_or(0, |list| list.tries)
+    fn tries(&self, method: &Method) -> u64 {
+        self.record().lists.get(method).map_or(0, |list| list.tries)
     }
 
     /// Has a list read again where that is due, and waits a little for it; says whether it was. A server that is not
     /// there is tried at once.
-    pub(crate) async fn refresh(&self, method: Method) -> bool {
+    pub(crate) async fn refresh(&self, method: &Method) -> bool {
         if !self.is_up() {
             self.want_back();
             return false;
@@ -61,7 +60,7 @@ impl Upstream {
             return false;
         }
         let (before, mut read) = (self.tries(method), self.read.subscribe());
-        self.relist(method);
+        self.relist(method.clone());
         let again = read.wait_for(|()| self.tries(method) > before);
         tokio::time::timeout(PATIENCE, again).await.is_ok()
     }
@@ -71,10 +70,10 @@ impl Upstream {
     async fn read(self: Arc<Self>, method: Method, service: Arc<dyn Service>) -> bool {
         let needed = method.row().needs;
         let offered = needed.is_none_or(|needed| service.describe().capabilities.has(needed));
-        self.record().lists.entry(method).or_default().begun = Some(Instant::now());
+        self.record().lists.entry(method.clone()).or_default().begun = Some(Instant::now());
         let mut sent = Vec::new();
         let outcome = match offered {
-            true => tokio::time::timeout(LISTING, walk(method, &*service, &mut sent)).await,
+            true => tokio::time::timeout(LISTING, walk(method.clone(), &*service, &mut sent)).await,
             // It may not even answer.
             false => Ok(Ok(())),
         };
@@ -92,7 +91,7 @@ impl Upstream {
     async fn store(self: &Arc<Self>, method: Method, sent: Vec<Raw>, trouble: Option<String>) -> bool {
         let (fresh, known) = {
             let mut record = self.record();
-            let list = record.lists.entry(method).or_default();
+            let list = record.lists.entry(method.clone()).or_default();
             list.tries += 1;
             if let Some(why) = trouble.as_ref().filter(|why| list.trouble.as_ref() != Some(why)) {
                 let text = format!("dateline: {} cannot be read: {why}", method.wire());
@@ -112,15 +111,15 @@ impl Upstream {
             (first, Arc::clone(&list.offer))
         };
         // It may be much, and calls do not wait for it.
-        let upstream = Arc::clone(self);
+        let (upstream, list) = (Arc::clone(self), method.clone());
         let made = tokio::task::spawn_blocking(move || {
-            let offer = Offer::new(method, &sent, &upstream.options);
+            let offer = Offer::new(&list, &sent, &upstream.options);
             let changed = if fresh { EntryNotes::default() } else { offer.changed_since(&known) };
             (sent, offer, changed)
         });
         let Ok((sent, offer, changed)) = made.await else { return false };
-        self.tell_of(method, &offer.left_out, "");
-        self.tell_of(method, &changed, "is another one than it was: ");
+        self.tell_of(&method, &offer.left_out, "");
+        self.tell_of(&method, &changed, "is another one than it was: ");
         let mut record = self.record();
         let list = record.lists.entry(method).or_default();
         (list.sent, list.offer) = (sent, Arc::new(offer));
@@ -128,7 +127,7 @@ impl Upstream {
     }
 
     /// Says in the logs what is not shown as it was sent.
-    fn tell_of(&self, method: Method, missing: &EntryNotes, what: &str) {
+    fn tell_of(&self, method: &Method, missing: &EntryNotes, what: &str) {
         let (name, thing) = (&self.options.name, thing(method));
         for (entry, why) in &missing.named {
             let text = match what {
@@ -162,7 +161,7 @@ impl ListReader {
         ListReader {
             upstream: Arc::clone(upstream),
             service: Arc::clone(service),
-            due: LISTS.into_iter().map(|method| (method, now)).collect(),
+            due: Method::lists().map(|method| (method, now)).collect(),
             reading: HashSet::new(),
             running: FuturesUnordered::new(),
             backoff: HashMap::new(),
@@ -172,20 +171,20 @@ impl ListReader {
 
     /// Whether each list was read or tried.
     pub(crate) fn tried_all(&self) -> bool {
-        self.tried.len() == LISTS.len()
+        Method::lists().all(|method| self.tried.contains(&method))
     }
 
     /// Plans to read the lists that the server says have changed.
     pub(crate) fn changed(&mut self, change: &Change) {
-        let methods: &[Method] = match change {
-            Change::Tools => &[Method::ToolsList],
-            Change::Prompts => &[Method::PromptsList],
-            Change::Resources => &[Method::ResourcesList, Method::ResourcesTemplatesList],
+        let methods = match change {
+            Change::Tools => vec![Method::ToolsList],
+            Change::Prompts => vec![Method::PromptsList],
+            Change::Resources => vec![Method::ResourcesList, Method::ResourcesTemplatesList],
             // What was missed may have been any of them.
-            Change::Behind => &LISTS,
-            Change::Resource(_) => &[],
+            Change::Behind => Method::lists().collect(),
+            Change::Resource(_) => Vec::new(),
         };
-        methods.iter().for_each(|method| self.want(*method, AGAIN));
+        methods.into_iter().for_each(|method| self.want(method, AGAIN));
     }
 
     /// Plans to read a list that a client asked for.
@@ -204,10 +203,10 @@ impl ListReader {
     pub(crate) async fn next(&mut self) -> bool {
         loop {
             let now = Instant::now();
-            for method in LISTS {
-                if self.due.get(&method).is_some_and(|at| *at <= now) && self.reading.insert(method) {
+            for method in Method::lists() {
+                if self.due.get(&method).is_some_and(|at| *at <= now) && self.reading.insert(method.clone()) {
                     self.due.remove(&method);
-                    let read = Arc::clone(&self.upstream).read(method, Arc::clone(&self.service));
+                    let read = Arc::clone(&self.upstream).read(method.clone(), Arc::clone(&self.service));
                     self.running.push(Box::pin(async move { (method, read.await) }));
                 }
             }
@@ -222,7 +221,7 @@ impl ListReader {
             tokio::select! {
                 Some((method, changed)) = self.running.next(), if !self.running.is_empty() => {
                     self.reading.remove(&method);
-                    self.tried.insert(method);
+                    self.tried.insert(method.clone());
                     self.again(method);
                     return changed;
                 }
@@ -234,7 +233,7 @@ impl ListReader {
     /// Plans to read a list again if it could not be read, after a pause that grows.
     fn again(&mut self, method: Method) {
         if self.upstream.record().lists.get(&method).is_some_and(|list| list.trouble.is_some()) {
-            let at = Instant::now() + self.backoff.entry(method).or_default().next();
+            let at = Instant::now() + self.backoff.entry(method.clone()).or_default().next();
             let due = self.due.entry(method).or_insert(at);
             *due = at.min(*due);
         } else {

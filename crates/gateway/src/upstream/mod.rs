@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use proto::Rejection;
+use proto::{Capabilities, Rejection};
 use spec::{Method, Revision};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use transport::client::{Client, EraHint, Settings, Stderr};
 use crate::admin::{LeftOut, ServerStatus, StaleList, timestamp};
 use crate::options::{ServerOptions, Target};
 use connection::{Connection, Lease};
-use list::{CachedList, LISTS};
+use list::CachedList;
 use logs::Logs;
 use offer::Offer;
 use state::State;
@@ -80,6 +80,7 @@ pub(crate) struct Record {
     /// Why it was last not there, while it is not.
     trouble: Option<String>,
     pub(crate) instructions: Option<String>,
+    pub(crate) capabilities: Capabilities,
 }
 
 impl Upstream {
@@ -370,8 +371,8 @@ impl Upstream {
     }
 
     /// The entries of one of its lists, as they were last read.
-    pub(crate) fn offer(&self, method: Method) -> Option<Arc<Offer>> {
-        self.record().lists.get(&method).map(|list| Arc::clone(&list.offer))
+    pub(crate) fn offer(&self, method: &Method) -> Option<Arc<Offer>> {
+        self.record().lists.get(method).map(|list| Arc::clone(&list.offer))
     }
 
     /// Whether its lists are shown: it is there, or will be once it is wanted.
@@ -384,6 +385,11 @@ impl Upstream {
         self.record().seen
     }
 
+    /// What it declared when it last ran.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.record().capabilities.clone()
+    }
+
     pub(crate) fn instructions(&self) -> Option<String> {
         self.record().instructions.clone()
     }
@@ -394,7 +400,12 @@ impl Upstream {
         let record = self.record();
         let waits = (state == State::Starting && since.elapsed().is_ok_and(|since| since > SILENT))
             .then(|| "it has not answered yet, neither the probe nor initialize".to_owned());
-        let lists = || LISTS.into_iter().filter_map(|method| Some((method, record.lists.get(&method)?)));
+        let lists = || {
+            Method::lists().filter_map(|method| {
+                let list = record.lists.get(&method)?;
+                Some((method, list))
+            })
+        };
         let left_out = lists().flat_map(|(list, read)| {
             let named = read.offer.left_out.named.iter();
             named.map(move |(name, why)| LeftOut {

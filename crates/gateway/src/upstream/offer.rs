@@ -51,7 +51,7 @@ impl EntryNotes {
 }
 
 /// The field that identifies an entry of a list.
-fn key(method: Method) -> &'static str {
+fn key(method: &Method) -> &'static str {
     match method {
         Method::ResourcesList => "uri",
         Method::ResourcesTemplatesList => "uriTemplate",
@@ -60,7 +60,7 @@ fn key(method: Method) -> &'static str {
 }
 
 /// The word for an entry of a list in a sentence.
-pub(crate) fn thing(method: Method) -> &'static str {
+pub(crate) fn thing(method: &Method) -> &'static str {
     match method {
         Method::ToolsList => "tool",
         Method::PromptsList => "prompt",
@@ -71,7 +71,7 @@ pub(crate) fn thing(method: Method) -> &'static str {
 
 impl Offer {
     /// Makes a list ready. Leaves out entries that are not valid, and tools that the configuration hides.
-    pub(crate) fn new(method: Method, sent: &[Raw], options: &ServerOptions) -> Offer {
+    pub(crate) fn new(method: &Method, sent: &[Raw], options: &ServerOptions) -> Offer {
         let mut offer = Offer::default();
         let (Some(shape), key) = (sound::entries(method.row()), key(method)) else { return offer };
         for (at, sent) in sent.iter().enumerate() {
@@ -95,7 +95,7 @@ impl Offer {
         offer
     }
 
-    fn add(&mut self, method: Method, key: &str, raw: Raw, options: &ServerOptions) -> Result<(), String> {
+    fn add(&mut self, method: &Method, key: &str, raw: Raw, options: &ServerOptions) -> Result<(), String> {
         let mut object = raw.object().map_err(|why| why.to_string())?;
         let key = object.string(key).ok_or("it has no name")?;
         if key.len() > LONGEST {
@@ -201,7 +201,7 @@ mod tests {
         options.deny = vec![Pattern::new("secret")];
         let broken: Vec<Raw> = (0..100).map(|n| tool(&format!("t{n}"), r#","inputSchema":7"#)).collect();
         let sent = [&broken[..], &[tool("fine", ""), tool("secret", "")]].concat();
-        let offer = Offer::new(Method::ToolsList, &sent, &options);
+        let offer = Offer::new(&Method::ToolsList, &sent, &options);
         assert_eq!(offer.entries.iter().map(|e| &*e.key).collect::<Vec<_>>(), ["fine"]);
         assert_eq!((offer.left_out.count, offer.left_out.named.len()), (100, NAMED));
         assert_eq!(offer.left_out.named[0].0, "t0");
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_definition_that_is_another_one_than_it_was_is_named() {
         let options = ServerOptions::new("s", Target::Local(Arc::new(Nobody)));
-        let offer = |sent: &[Raw]| Offer::new(Method::ToolsList, sent, &options);
+        let offer = |sent: &[Raw]| Offer::new(&Method::ToolsList, sent, &options);
         let before = offer(&[tool("a", r#","description":"adds""#), tool("b", "")]);
         let after = offer(&[
             tool("b", ""),

@@ -119,7 +119,9 @@ async fn run(gateway: &Gateway, upstream: &Arc<Upstream>) -> RunEnd {
     {
         let mut record = upstream.record();
         record.revision = first.client.as_ref().map(Client::revision);
-        record.instructions.clone_from(&first.service.describe().instructions);
+        let description = first.service.describe();
+        record.instructions.clone_from(&description.instructions);
+        record.capabilities.clone_from(&description.capabilities);
         record.connections.insert(0, Arc::clone(&first));
     }
     let gone = async {

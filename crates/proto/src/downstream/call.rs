@@ -85,7 +85,7 @@ impl Call {
         let mut opened = Call {
             id: call.id.clone(),
             weight: call.weight(),
-            method: request.method,
+            method: request.method.clone(),
             stream: Stream::new(peer.revision.rules(), token, peer.log_level.filter(|_| logs)),
             peer: Arc::clone(&peer),
             retried: request.answers.is_some(),
@@ -136,7 +136,7 @@ impl Call {
         let result = answer.and_then(|answer| match answer {
             Answer::Complete(result) => Ok(self.complete(result, &description)),
             Answer::InputRequired(interim) => {
-                admit::interim(&interim, self.method, &self.peer)?;
+                admit::interim(&interim, &self.method, &self.peer)?;
                 let asked = !interim.questions.is_empty();
                 let questions = asked.then(|| project::questions(&interim.questions, self.rules()));
                 Ok(project::interim(questions, interim.state, self.result_meta(&description)))

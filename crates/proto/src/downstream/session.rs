@@ -46,7 +46,6 @@ const LISTEN: CallKey = 0;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Session {
     format: Format,
-    #[serde(with = "crate::saved::shared")]
     peer: Arc<Peer>,
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
@@ -280,7 +279,7 @@ impl Session {
                     Arc::make_mut(&mut peer).capabilities = Arc::default();
                 }
                 let wants_progress = token.is_some();
-                let head = call.head.clone();
+                let (params, head) = (Arc::new(params), call.head.clone());
                 let repeat = Repeat { method, params, answers: None, peer, wants_progress, head };
                 let request = repeat.request(&call.id);
                 let key = self.key();
@@ -374,7 +373,7 @@ impl Session {
         else {
             return Vec::new();
         };
-        let (method, rules) = (repeat.method, self.rules());
+        let (method, rules) = (&repeat.method, self.rules());
         let answer = match answer {
             Ok(Answer::InputRequired(interim)) => match admit::interim(&interim, method, &repeat.peer) {
                 Ok(()) if *rounds < ROUNDS => return self.ask(key, interim),
@@ -414,7 +413,7 @@ impl Session {
         *rounds += 1;
         // Answers of one round are the service's to keep, in its state; those without one are kept for it.
         let earlier = match (&interim.state, repeat.answers.take()) {
-            (None, Some(answers)) => answers.responses,
+            (None, Some(answers)) => Arc::unwrap_or_clone(answers).responses,
             _ => Vec::new(),
         };
         let answers = InputResponses { responses: earlier, state: interim.state };
@@ -455,7 +454,7 @@ impl Session {
         let Some(Call { id, work: Work::Call { repeat, interim, .. }, .. }) = self.calls.get_mut(&key) else {
             return Vec::new();
         };
-        repeat.answers = interim.take();
+        repeat.answers = interim.take().map(Arc::new);
         vec![Output::Start(key, repeat.request(id))]
     }
 

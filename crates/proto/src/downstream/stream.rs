@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use spec::{Notice, Revision, Rules, meta};
+use spec::{Level, Notice, Revision, Rules, meta};
 
 use crate::gates::project;
 use crate::gates::sound;
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
-use crate::model::level::Level;
 use crate::model::listen::Change;
 use crate::rpc::wire;
 
@@ -20,6 +19,7 @@ pub struct Stream {
     token: Option<Raw>,
     #[serde(with = "crate::saved::number")]
     last: f64,
+    #[serde(with = "crate::saved::level")]
     level: Option<Level>,
 }
 

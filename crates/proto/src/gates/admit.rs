@@ -4,7 +4,7 @@ use bytestring::ByteString;
 use http::HeaderMap;
 use spec::fields::REQUEST_PARAMS;
 use spec::shape::Opens;
-use spec::{Direction, Era, Method, Notice, Revision, Revisions, Shape, header as name, meta};
+use spec::{Direction, Era, Level, Method, Notice, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
 use crate::clipped::clipped;
@@ -13,7 +13,6 @@ use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
 use crate::model::event::EventSink;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Peer, Principal, Request};
 use crate::model::service::{Description, Service};
@@ -73,7 +72,7 @@ pub(crate) fn modern(
     }
     let description = service.describe();
     let method = method(&call.method, revision, &description)?;
-    declared(method, &capabilities, &description)?;
+    declared(&method, &capabilities, &description)?;
     let log_level = match inner.get(meta::LOG_LEVEL) {
         None => None,
         Some(raw) => Some(level(raw).map_err(Rejection::Params)?),
@@ -90,6 +89,7 @@ pub(crate) fn modern(
     strip(&mut params, inner);
     let wants_progress = token.is_some();
     let id = call.id.clone();
+    let (params, answers) = (Arc::new(params), answers.map(Arc::new));
     let (head, events) = (call.head.clone(), EventSink::discard());
     let request = Request { id, method, params, answers, peer, head, wants_progress, events };
     Ok(Admitted { request, token, description })
@@ -117,17 +117,26 @@ fn mirrored(headers: &HeaderMap, call: &Call, params: &Object, service: &dyn Ser
     Ok(())
 }
 
-/// Returns the method of this name, where the revision has it and the server declares what it needs.
+/// Returns the method of this name, where the revision has it and the server declares what it needs, or where an
+/// extension may add it.
 pub(crate) fn method(wire: &str, revision: Revision, server: &Description) -> Result<Method, Rejection> {
     let core = Method::parse(wire)
         .filter(|m| m.exists(revision))
         .filter(|m| server.capabilities.satisfies(m.row().needs));
     let of_extension = || {
         // Only modern requests can declare extensions.
-        let added = server.methods.iter().find(|added| added.wire == wire);
-        added.filter(|_| revision.era() == Era::Modern).map(|added| Method::Extension(added.wire))
+        let added = server.methods.iter().find(|added| *added.wire == *wire);
+        added
+            .filter(|_| revision.era() == Era::Modern)
+            .map(|added| Method::Extension(Arc::clone(&added.wire)))
     };
-    core.or_else(of_extension).ok_or_else(|| Rejection::UnknownMethod(clipped(wire, METHOD_SHOWN)))
+    let unknown = || {
+        let taken = server.takes_unknown_methods && !Method::is_of_core(wire);
+        taken.then(|| Method::Extension(wire.into()))
+    };
+    core.or_else(of_extension)
+        .or_else(unknown)
+        .ok_or_else(|| Rejection::UnknownMethod(clipped(wire, METHOD_SHOWN)))
 }
 
 /// Returns the notification of this name, where the revision has it in this direction. Any other notification is
@@ -141,15 +150,15 @@ pub(crate) fn notice(wire: &str, revision: Revision, direction: Direction) -> Op
 }
 
 /// Checks that the client declared the extension of a method, where the extension requires that.
-fn declared(method: Method, sent: &Object, server: &Description) -> Result<(), Rejection> {
+fn declared(method: &Method, sent: &Object, server: &Description) -> Result<(), Rejection> {
     let Method::Extension(wire) = method else { return Ok(()) };
-    let added = server.methods.iter().find(|added| added.wire == wire && added.for_declared);
+    let added = server.methods.iter().find(|added| added.wire == *wire && added.for_declared);
     let Some(added) = added else { return Ok(()) };
     let extensions = sent.get("extensions").and_then(|raw| raw.object().ok()).unwrap_or_default();
-    if extensions.get(added.extension).is_some() {
+    if extensions.get(&added.extension).is_some() {
         return Ok(());
     }
-    let missing = Object::new().with(added.extension, Raw::literal("{}"));
+    let missing = Object::new().with(&*added.extension, Raw::literal("{}"));
     Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
 }
 
@@ -241,7 +250,7 @@ pub(crate) fn strip(params: &mut Object, mut inner: Object) {
 }
 
 /// Checks that the peer may be asked all these questions, and that the method may be answered by questions.
-pub(crate) fn interim(interim: &InputRequired, method: Method, peer: &Peer) -> Result<(), Rejection> {
+pub(crate) fn interim(interim: &InputRequired, method: &Method, peer: &Peer) -> Result<(), Rejection> {
     if !method.row().asks {
         return Err(Rejection::Internal(format!("{} cannot be answered by a question", method.wire())));
     }

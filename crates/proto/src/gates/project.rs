@@ -270,7 +270,7 @@ fn add_meta(result: &mut Object, added: ResultMeta<'_>) {
 
 /// Writes the params of a request for a server of a revision.
 pub fn params(request: &Request, revision: Revision) -> Object {
-    let mut params = request.params.clone();
+    let mut params = Object::clone(&request.params);
     let shape = request.method.row().params;
     if shape.concerns(revision) {
         object(&mut params, shape, revision);

@@ -113,6 +113,13 @@ impl ClientCapabilities {
     }
 }
 
+/// Returns the extensions that a gateway can pass on. The tasks extension is none of them: a request about a task is for
+/// the server that made the task, and no row of the tables says which server that is.
+pub fn without_tasks(mut extensions: Object) -> Object {
+    extensions.retain(|id, _| id != spec::tasks::ID);
+    extensions
+}
+
 /// The capabilities that a server declares.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/schema#servercapabilities>
@@ -121,6 +128,8 @@ pub struct Capabilities {
     set: u16,
     /// The settings of extensions, by the identifier of each.
     pub extensions: Object,
+    /// The settings of capabilities that no specification has, by the name of each.
+    pub experimental: Object,
 }
 
 impl Capabilities {
@@ -146,6 +155,11 @@ impl Capabilities {
         needs.is_none_or(|needed| self.has(needed))
     }
 
+    /// Returns whether the server declares anything that the core does not have.
+    pub fn has_extensions(&self) -> bool {
+        !self.extensions.is_empty() || !self.experimental.is_empty()
+    }
+
     /// Reads what a server declared.
     pub fn read(sent: &Object) -> Capabilities {
         let mut read = Capabilities::default();
@@ -158,7 +172,8 @@ impl Capabilities {
                 read = read.with(capability);
             }
         }
-        read.extensions = sent.get("extensions").and_then(|raw| raw.object().ok()).unwrap_or_default();
+        let named = |name: &str| sent.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
+        (read.extensions, read.experimental) = (named("extensions"), named("experimental"));
         read
     }
 
@@ -173,8 +188,10 @@ impl Capabilities {
             }
             object.set(ByteString::from_static(name), Raw::from(part));
         }
-        if !self.extensions.is_empty() {
-            object.set("extensions", Raw::from(self.extensions.clone()));
+        for (name, declared) in [("extensions", &self.extensions), ("experimental", &self.experimental)] {
+            if !declared.is_empty() {
+                object.set(name, Raw::from(declared.clone()));
+            }
         }
         object
     }

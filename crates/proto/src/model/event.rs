@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use spec::Level;
+
 use crate::json::Object;
-use crate::model::level::Level;
 
 /// Something that a service tells while it works on a request.
 #[derive(Clone, Debug)]

@@ -2,15 +2,11 @@
 
 use bytestring::ByteString;
 use spec::Notice;
+use spec::fields::{FILTER_FLAGS, FILTER_URIS};
 
 use crate::json::{Object, Raw};
 use crate::model::boxed::BoxStream;
 use crate::model::capability::Capabilities;
-
-/// The members of a filter that ask for changes of a list: of tools, of prompts and of resources.
-const LIST_FLAGS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
-/// The member of a filter that names resources.
-const URIS: &str = "resourceSubscriptions";
 
 /// Which changes a client asks to be told.
 ///
@@ -38,15 +34,15 @@ impl Filter {
             Some("true") => Ok(true),
             Some(_) => Err(format!("{name} must be true or false")),
         };
-        let uris = match sent.get(URIS) {
+        let uris = match sent.get(FILTER_URIS) {
             None => Vec::new(),
             Some(raw) => {
-                let uris = raw.array().map_err(|_| format!("{URIS} must be an array of URIs"))?;
-                let uri = |raw: &Raw| raw.string().ok_or_else(|| format!("{URIS} must hold strings"));
+                let uris = raw.array().map_err(|_| format!("{FILTER_URIS} must be an array of URIs"))?;
+                let uri = |raw: &Raw| raw.string().ok_or_else(|| format!("{FILTER_URIS} must hold strings"));
                 uris.iter().map(uri).collect::<Result<_, _>>()?
             }
         };
-        let [tools, prompts, resources] = LIST_FLAGS;
+        let [tools, prompts, resources] = FILTER_FLAGS;
         Ok(Filter { tools: flag(tools)?, prompts: flag(prompts)?, resources: flag(resources)?, uris })
     }
 
@@ -65,14 +61,14 @@ impl Filter {
     /// Writes the filter as it is sent. It names only what the client asks for.
     pub fn object(&self) -> Object {
         let mut object = Object::new();
-        for (name, on) in LIST_FLAGS.into_iter().zip([self.tools, self.prompts, self.resources]) {
+        for (name, on) in FILTER_FLAGS.into_iter().zip([self.tools, self.prompts, self.resources]) {
             if on {
                 object.set(name, Raw::literal("true"));
             }
         }
         if !self.uris.is_empty() {
             let uris: Vec<&str> = self.uris.iter().map(|uri| &**uri).collect();
-            object.set(URIS, Raw::of(&uris));
+            object.set(FILTER_URIS, Raw::of(&uris));
         }
         object
     }

@@ -1,17 +1,17 @@
 //! A request that is complete in itself, the peer that sent it, and its answer.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use bytestring::ByteString;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
-use spec::{Method, Revision};
+use spec::{Level, Method, Revision};
 
 use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
 use crate::model::event::EventSink;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::rpc::wire::Id;
 
 /// What is known of the client that sent a request.
@@ -45,6 +45,7 @@ struct SavedPeer {
     revision: Revision,
     declared: Object,
     client: Option<Raw>,
+    #[serde(with = "crate::saved::level")]
     log_level: Option<Level>,
     principal: Principal,
 }
@@ -65,32 +66,79 @@ impl From<SavedPeer> for Peer {
 }
 
 /// On whose behalf a client sends requests. State that spans several requests belongs to one principal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Principal(ByteString);
+///
+/// Two principals are equal where their names are: what is claimed about somebody may change while the state stays
+/// theirs. A clone copies nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Principal {
+    id: ByteString,
+    claims: Option<Arc<Object>>,
+}
+
+/// The beginning of the id of somebody who was authenticated. No other principal has such an id.
+const NAMED: &str = "named:";
 
 impl Principal {
     /// Returns the principal of a pipe: the user of this machine.
     pub const fn local() -> Principal {
-        Principal(ByteString::from_static("local"))
+        Principal { id: ByteString::from_static("local"), claims: None }
     }
 
     /// Returns the principal of an HTTP endpoint without authorization: all its clients share it.
     pub const fn anonymous() -> Principal {
-        Principal(ByteString::from_static("anonymous"))
+        Principal { id: ByteString::from_static("anonymous"), claims: None }
     }
 
     /// Names somebody who was authenticated, by a name that nobody else has here.
     pub fn named(name: &str) -> Principal {
-        Principal(format!("named:{name}").into())
+        Principal { id: format!("{NAMED}{name}").into(), claims: None }
+    }
+
+    /// Sets what was said about the principal when it was authenticated, such as the claims of a token; by default
+    /// nothing.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Object) -> Principal {
+        self.claims = Some(Arc::new(claims));
+        self
+    }
+
+    /// Returns the name that [`Principal::named`] was given; `None` for a principal that was not authenticated.
+    pub fn name(&self) -> Option<&str> {
+        self.id.strip_prefix(NAMED)
+    }
+
+    /// Returns what was said about the principal under this name.
+    pub fn claim(&self, name: &str) -> Option<&Raw> {
+        self.claims.as_ref()?.get(name)
+    }
+
+    /// Returns all that was said about the principal; `None` where nothing was.
+    pub fn claims(&self) -> Option<&Object> {
+        self.claims.as_deref()
     }
 
     /// Returns a text that differs for every principal.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.id
     }
 }
 
-/// A request that is complete in itself.
+impl PartialEq for Principal {
+    fn eq(&self, other: &Principal) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+/// A request that is complete in itself. A clone shares its parts with the request, so that a request can be sent again
+/// without a copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
@@ -99,9 +147,9 @@ pub struct Request {
     /// The method.
     pub method: Method,
     /// Its params without progress token, without the `_meta` keys of modern requests, and without answers.
-    pub params: Object,
+    pub params: Arc<Object>,
     /// The answers to questions that an earlier round asked.
-    pub answers: Option<InputResponses>,
+    pub answers: Option<Arc<InputResponses>>,
     /// The client that sent it.
     pub peer: Arc<Peer>,
     /// The head of the HTTP request that carried it; none on a pipe. Its extensions hold what layers of the HTTP server left
@@ -119,7 +167,7 @@ impl Request {
         Request {
             id: Id::number(0),
             method,
-            params,
+            params: Arc::new(params),
             answers: None,
             peer,
             head: None,

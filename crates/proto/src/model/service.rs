@@ -47,6 +47,9 @@ pub struct Description {
     pub hint: CacheHint,
     /// The methods of extensions, which the tables of the core do not list.
     pub methods: Vec<ExtensionMethod>,
+    /// The service also takes methods that neither the core nor [`Description::methods`] has, and finds out by itself
+    /// whether there is one: a gateway knows which extensions its servers declare, but not which methods these add.
+    pub takes_unknown_methods: bool,
 }
 
 impl Description {
@@ -54,7 +57,14 @@ impl Description {
     /// extensions, and clients may not keep the description.
     pub fn new(identity: impl Into<Raw>, capabilities: Capabilities) -> Description {
         let (identity, hint) = (identity.into(), CacheHint::default());
-        Description { identity, capabilities, instructions: None, hint, methods: Vec::new() }
+        Description {
+            identity,
+            capabilities,
+            instructions: None,
+            hint,
+            methods: Vec::new(),
+            takes_unknown_methods: false,
+        }
     }
 
     /// Returns the identity that a server sent; an empty object where it sent no object.
@@ -66,12 +76,12 @@ impl Description {
 /// A method that an extension adds.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#extension-negotiation>
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtensionMethod {
     /// The name that messages carry.
-    pub wire: &'static str,
+    pub wire: Arc<str>,
     /// The identifier of the extension.
-    pub extension: &'static str,
+    pub extension: Arc<str>,
     /// Only clients that declare the extension may use it.
     pub for_declared: bool,
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Direction, Method, Notice, Revision, Rules, meta};
+use spec::{Direction, Level, Method, Notice, Question, Revision, Rules, meta};
 
 use crate::gates::admit;
 use crate::gates::project;
 use crate::json::{Object, Raw};
+use crate::model::capability::without_tasks;
 use crate::model::event::Event;
 use crate::model::input::{InputRequired, InputResponses};
-use crate::model::level::Level;
 use crate::model::listen::{Change, Filter};
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Request};
@@ -49,14 +49,13 @@ impl Calls {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = project::params(request, self.revision);
-        without_null(&mut params);
+        let mut params = params(request, self.revision);
         if let Some(answers) = &request.answers {
             put_answers(&mut params, answers, self.revision.rules());
         }
         let token = request.wants_progress.then_some(key);
         stamp(&mut params, self.revision, &self.introduction, Some(&request.peer), token);
-        self.running.insert(key, Running::Call(request.method));
+        self.running.insert(key, Running::Call(request.method.clone()));
         Outgoing {
             before: Vec::new(),
             message: wire::request(&Id::number(key), request.method.wire(), &params),
@@ -107,15 +106,11 @@ impl Calls {
         }
     }
 
-    fn notified(&mut self, notice: Notice, mut params: Object) -> Vec<Output> {
+    fn notified(&mut self, notice: Notice, params: Object) -> Vec<Output> {
         let inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
         let listen = inner.get(meta::SUBSCRIPTION_ID).and_then(Id::own);
         match notice {
-            Notice::Progress => progress(&mut params)
-                .filter(|(key, _)| self.running.contains_key(key))
-                .map(|(key, event)| Output::Event(key, event))
-                .into_iter()
-                .collect(),
+            Notice::Progress => progress(params, |key| self.running.contains_key(&key)),
             // Over a pipe nothing says whose message it is; with one call under way there is no doubt.
             Notice::Message => match (self.only_call(), log(params)) {
                 (Some(key), Some(event)) => vec![Output::Event(key, event)],
@@ -143,9 +138,14 @@ impl Calls {
     }
 }
 
-/// No member of params may be null: a peer that sends it means that there is nothing.
-pub(crate) fn without_null(params: &mut Object) {
-    params.retain(|_, value| !value.is_null());
+/// Returns the params of a request in the form of the server's revision. No member may be null: a client that sends it
+/// means that there is nothing. What an extension's method takes is for its server to read, and stays as it was sent.
+pub(crate) fn params(request: &Request, revision: Revision) -> Object {
+    let mut params = project::params(request, revision);
+    if !matches!(request.method, Method::Extension(_)) {
+        params.retain(|_, value| !value.is_null());
+    }
+    params
 }
 
 /// Writes the keys of one hop into `_meta`.
@@ -159,11 +159,8 @@ fn stamp(
     let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
     inner.set(meta::PROTOCOL_VERSION, revision.as_str());
     inner.set(meta::CLIENT_INFO, Raw::from(introduction.identity.clone()));
-    let mut capabilities = peer.map(|peer| peer.capabilities.sent().clone()).unwrap_or_default();
-    // What an extension needs of both ends is not carried through; only the core's questions are.
-    capabilities.retain(|name, _| spec::Question::ALL.iter().any(|question| question.needs() == name));
-    project::object(&mut capabilities, &spec::fields::CLIENT_CAPABILITIES, revision);
-    inner.set(meta::CLIENT_CAPABILITIES, Raw::from(capabilities));
+    let declared = peer.map(|peer| declared(peer, revision)).unwrap_or_default();
+    inner.set(meta::CLIENT_CAPABILITIES, Raw::from(declared));
     if let Some(level) = peer.and_then(|peer| peer.log_level) {
         inner.set(meta::LOG_LEVEL, level.as_str());
     }
@@ -171,6 +168,25 @@ fn stamp(
         inner.set(meta::PROGRESS_TOKEN, Raw::of(&token));
     }
     params.set(meta::META, Raw::from(inner));
+}
+
+/// Returns what a client declares, as far as a server of the revision can make use of it: which of the core's questions
+/// the client answers, and which extensions it has.
+fn declared(peer: &Peer, revision: Revision) -> Object {
+    let mut declared = peer.capabilities.sent().clone();
+    declared.retain(|name, value| match name {
+        "extensions" | "experimental" => {
+            let crossing = value.object().map(without_tasks).unwrap_or_default();
+            let any = !crossing.is_empty();
+            *value = crossing.into();
+            any
+        }
+        name => Question::ALL.iter().any(|question| question.needs() == name),
+    });
+    for revision in [peer.revision, revision] {
+        project::object(&mut declared, &spec::fields::CLIENT_CAPABILITIES, revision);
+    }
+    declared
 }
 
 /// Puts answers where a retry carries them; an answer that is an error has no place there and is asked again.
@@ -249,11 +265,11 @@ pub(crate) fn cancelled(key: CallKey, reason: &str) -> Bytes {
     wire::notification(Notice::Cancelled.wire(), Some(&params))
 }
 
-/// Reads a progress notification that carries a token of ours.
-pub(crate) fn progress(params: &mut Object) -> Option<(CallKey, Event)> {
-    let key = params.take("progressToken").as_ref().and_then(Id::own)?;
+/// Reads a progress notification. Its token is the key of a call; that of a call that is not `running` tells nothing.
+pub(crate) fn progress(mut params: Object, running: impl FnOnce(CallKey) -> bool) -> Vec<Output> {
+    let key = params.take("progressToken").as_ref().and_then(Id::own).filter(|key| running(*key));
     params.take(meta::META);
-    Some((key, Event::Progress(std::mem::take(params))))
+    key.map(|key| Output::Event(key, Event::Progress(params))).into_iter().collect()
 }
 
 /// Reads a log message.

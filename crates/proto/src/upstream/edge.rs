@@ -44,7 +44,7 @@ impl Edge {
     }
 
     /// Answers the questions of a call that is open at the upstream. `None` where it is not open.
-    pub fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
+    pub fn answer(&mut self, key: CallKey, answers: &InputResponses) -> Option<Vec<Output>> {
         match self {
             Edge::Legacy(session) => session.answer(key, answers),
             Edge::Modern(_) => None,

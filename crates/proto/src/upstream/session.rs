@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use spec::{Code, Direction, Era, Method, Notice, Question, Revision, meta};
+use spec::{Code, Direction, Era, Level, Method, Notice, Question, Revision, meta};
 
 use crate::downstream::refuse;
 use crate::gates::admit;
@@ -14,13 +14,12 @@ use crate::gates::project;
 use crate::json::{Object, Raw};
 use crate::model::capability::Capabilities;
 use crate::model::input::{InputRequest, InputResponses};
-use crate::model::level::Level;
 use crate::model::listen::Filter;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::{CacheHint, Description};
 use crate::rpc::wire::{self, CallKey, Id, Message};
-use crate::upstream::calls::{cancelled, change, log, progress, without_null};
+use crate::upstream::calls::{cancelled, change, log, params, progress};
 use crate::upstream::output::{Introduction, Outgoing, Output, Starting, ask};
 use crate::upstream::subscriptions::Subscriptions;
 
@@ -102,6 +101,7 @@ impl Session {
             instructions: result.string("instructions").map(|text| text.to_string()),
             hint: CacheHint::default(),
             methods: Vec::new(),
+            takes_unknown_methods: capabilities.has_extensions(),
         };
         let session = Session {
             revision,
@@ -125,8 +125,7 @@ impl Session {
     }
 
     pub(crate) fn call(&mut self, key: CallKey, request: &Request) -> Outgoing {
-        let mut params = project::params(request, self.revision);
-        without_null(&mut params);
+        let mut params = params(request, self.revision);
         if request.wants_progress {
             let mut inner = params.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
             inner.set(meta::PROGRESS_TOKEN, Raw::of(&key));
@@ -134,7 +133,7 @@ impl Session {
         }
         let before = self.lower_level(request.peer.log_level).into_iter().collect();
         let call = Call {
-            method: request.method,
+            method: request.method.clone(),
             peer: Arc::clone(&request.peer),
             open: Vec::new(),
             queued: VecDeque::new(),
@@ -165,7 +164,7 @@ impl Session {
         self.next_own
     }
 
-    pub(crate) fn answer(&mut self, key: CallKey, answers: InputResponses) -> Option<Vec<Output>> {
+    pub(crate) fn answer(&mut self, key: CallKey, answers: &InputResponses) -> Option<Vec<Output>> {
         let rules = self.revision.rules();
         let call = self.running.get_mut(&key)?;
         let sent: HashMap<_, _> = answers.responses.iter().map(|(key, outcome)| (key, outcome)).collect();
@@ -254,13 +253,9 @@ impl Session {
         }
     }
 
-    fn notified(&mut self, notice: Notice, mut params: Object, on: Option<CallKey>) -> Vec<Output> {
+    fn notified(&mut self, notice: Notice, params: Object, on: Option<CallKey>) -> Vec<Output> {
         match notice {
-            Notice::Progress => progress(&mut params)
-                .filter(|(key, _)| self.running.contains_key(key))
-                .map(|(key, event)| Output::Event(key, event))
-                .into_iter()
-                .collect(),
+            Notice::Progress => progress(params, |key| self.running.contains_key(&key)),
             Notice::Message => match (on.or_else(|| self.only_call()), log(params)) {
                 (Some(key), Some(event)) => vec![Output::Event(key, event)],
                 _ => Vec::new(),

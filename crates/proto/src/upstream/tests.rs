@@ -133,10 +133,10 @@ impl Line {
             }
             "call" => call(&tool_call(&values[1])),
             "retry" => {
-                let answers = Some(answers(&values[2], Some(&values[3])));
+                let answers = Some(Arc::new(answers(&values[2], Some(&values[3]))));
                 call(&Request { answers, ..tool_call(&values[1]) })
             }
-            "answer" => match edge.answer(key, answers(&values[1], None)) {
+            "answer" => match edge.answer(key, &answers(&values[1], None)) {
                 Some(outputs) => outputs.iter().map(Line::of).collect(),
                 None => vec![Line("closed".to_owned(), vec![json!(key)])],
             },

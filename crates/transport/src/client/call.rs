@@ -212,7 +212,7 @@ mod tests {
         let answers =
             answers.map(|state| InputResponses { state: Some(state.clone()), ..Default::default() });
         let mut request = Request::ours(Method::ToolsCall, Object::new());
-        request.answers = answers;
+        request.answers = answers.map(std::sync::Arc::new);
         request
     }
 

@@ -199,7 +199,7 @@ impl Connection {
             let named = answers.state.as_ref().ok_or_else(unknown)?;
             let (resumed, outcome) = state.calls.resume(named, request).ok_or_else(unknown)?;
             let (key, outputs) = match resumed {
-                Resumed::Open(key) => (key, state.edge.answer(key, answers.clone()).unwrap_or_default()),
+                Resumed::Open(key) => (key, state.edge.answer(key, answers).unwrap_or_default()),
                 Resumed::Ended(key) => (key, Vec::new()),
             };
             let messages = self.dispatch(&mut state, outputs);

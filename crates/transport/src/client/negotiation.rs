@@ -68,8 +68,11 @@ fn from_error(error: &Raw) -> Option<Vec<String>> {
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Negotiated {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
     let identity = Description::identity(object(meta::META).get(meta::SERVER_INFO));
-    let mut description = Description::new(identity, Capabilities::read(&object("capabilities")));
+    let capabilities = Capabilities::read(&object("capabilities"));
+    let takes_unknown_methods = capabilities.has_extensions();
+    let mut description = Description::new(identity, capabilities);
     description.instructions = result.string("instructions").map(|text| text.to_string());
+    description.takes_unknown_methods = takes_unknown_methods;
     Negotiated { edge: Edge::Modern(Calls::new(revision, settings.introduction.clone())), description }
 }
 

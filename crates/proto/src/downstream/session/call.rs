@@ -50,9 +50,8 @@ pub(super) enum Work {
 pub(super) struct Repeat {
     #[serde(with = "crate::saved::method")]
     pub(super) method: Method,
-    pub(super) params: Object,
-    pub(super) answers: Option<InputResponses>,
-    #[serde(with = "crate::saved::shared")]
+    pub(super) params: Arc<Object>,
+    pub(super) answers: Option<Arc<InputResponses>>,
     pub(super) peer: Arc<Peer>,
     pub(super) wants_progress: bool,
     /// It is not written: what extensions hold cannot be.
@@ -65,8 +64,8 @@ impl Repeat {
     pub(super) fn request(&self, id: &Id) -> Box<Request> {
         Box::new(Request {
             id: id.clone(),
-            method: self.method,
-            params: self.params.clone(),
+            method: self.method.clone(),
+            params: Arc::clone(&self.params),
             answers: self.answers.clone(),
             peer: Arc::clone(&self.peer),
             wants_progress: self.wants_progress,
@@ -91,7 +90,7 @@ impl Call {
     pub(super) fn abandoned(self) -> Option<Output> {
         match self.work {
             Work::Call { mut repeat, interim: Some(waiting), .. } => {
-                repeat.answers = Some(InputResponses { responses: Vec::new(), ..waiting });
+                repeat.answers = Some(Arc::new(InputResponses { responses: Vec::new(), ..waiting }));
                 Some(Output::Abandon(repeat.request(&self.id)))
             }
             _ => None,

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use spec::{Era, Method, Notice, Revision};
+use spec::{Era, Level, Method, Notice, Revision};
 
 use crate::downstream::output::Served;
 use crate::gates::{admit, project};
 use crate::json::{Object, Raw};
 use crate::model::capability::ClientCapabilities;
-use crate::model::level::Level;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Peer, Principal};
 use crate::model::service::Description;

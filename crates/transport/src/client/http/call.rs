@@ -60,13 +60,17 @@ pub(in crate::client) async fn call(
 ) -> Result<Outcome, Rejection> {
     let name = outgoing.params.string("name").filter(|_| request.method == Method::ToolsCall);
     let tool = name.and_then(|name| connection.tool(&name));
-    let is_repeatable =
-        request.method != Method::ToolsCall || tool.as_ref().is_some_and(|tool| tool.is_repeatable);
+    let is_repeatable = match request.method {
+        Method::ToolsCall => tool.as_ref().is_some_and(|tool| tool.is_repeatable),
+        // Nothing is known of what an extension's method does.
+        Method::Extension(_) => false,
+        _ => true,
+    };
     let is_modern = endpoint.cancels_by_closing();
     let headers = if is_modern {
         let header_params = tool.as_ref().map(|tool| &*tool.header_params).unwrap_or_default();
         let revision = endpoint.revision.as_str();
-        mirrored::of_request(revision, request.method, &outgoing.params, header_params)
+        mirrored::of_request(revision, &request.method, &outgoing.params, header_params)
     } else {
         HeaderMap::new()
     };

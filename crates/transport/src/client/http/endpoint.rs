@@ -178,7 +178,7 @@ impl Endpoint {
         settings: &Settings,
     ) -> Result<HttpAnswer, TransportError> {
         let params = Calls::discover(self.revision, &settings.introduction);
-        let mut headers = mirrored::of_request(self.revision.as_str(), Method::Discover, &params, &[]);
+        let mut headers = mirrored::of_request(self.revision.as_str(), &Method::Discover, &params, &[]);
         headers.extend(self.sessionless_headers());
         let message = wire::request(&Id::number(id), Method::Discover.wire(), &params);
         self.exchange(HttpRequest::post(message, headers, true), settings).await

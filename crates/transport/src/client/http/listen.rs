@@ -61,7 +61,7 @@ async fn post_listen(
     outgoing: Outgoing,
 ) -> Result<(), Rejection> {
     let revision = endpoint.revision.as_str();
-    let headers = mirrored::of_request(revision, Method::SubscriptionsListen, &outgoing.params, &[]);
+    let headers = mirrored::of_request(revision, &Method::SubscriptionsListen, &outgoing.params, &[]);
     let posting = endpoint.post(outgoing.message, headers, true);
     let response = posting.await.map_err(|error| Rejection::Internal(error.public_text().into()))?;
     let limits = connection.settings.limits;
