@@ -102,6 +102,7 @@ fn spec_has_no_dependencies_and_proto_no_io_clock_randomness_or_runtime() {
         "form_urlencoded",
         "futures-util",
         "http",
+        "memchr",
         "serde",
         "serde_json",
         "thiserror",
