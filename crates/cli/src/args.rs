@@ -20,8 +20,8 @@ use crate::commands::{
   dateline add time -- uvx mcp-server-time            configure one more server
   dateline status                                     show the state of the servers
   dateline restart time                               start a server again
-  dateline call http://127.0.0.1:4400/mcp add a=40 b=2
   dateline revisions tools/call                       show in which revisions something exists
+  dateline call http://127.0.0.1:4400/mcp add a=40 b=2
   dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything
 
 Exit codes: 0 done; 1 the server answered with an error; 2 wrong usage or configuration;
@@ -31,7 +31,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// What to log on standard error: error, warn, info, debug, trace, or a filter such as `gateway=debug`.
+    /// What to log: error, warn, info, debug, trace, or a filter such as `gateway=debug`.
     #[arg(long, global = true, value_name = "LEVEL", env = "DATELINE_LOG", default_value = "warn")]
     pub(crate) log_level: String,
 
@@ -48,7 +48,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve all configured servers, merged, over HTTP.
     Serve(serve::Args),
-    /// Serve all configured servers, merged, over standard input and output: for clients that launch a command.
+    /// Serve all configured servers, merged, over standard input and output.
+    ///
+    /// This is for clients that start a command: configure `dateline stdio` as their one server.
     Stdio(stdio::Args),
     /// List the tools, resources and prompts of a server.
     List(list::Args),
@@ -56,16 +58,22 @@ pub(crate) enum Command {
     Call(call::Args),
     /// Serve a demo server that shows every feature of the protocol.
     Demo(demo::Args),
-    /// Show the state of the running dateline's servers: whether they run, what they speak, and what is wrong.
+    /// Show the state of the running dateline's servers.
+    ///
+    /// For each server: whether it runs, its revision and transport, how many calls it got, and what is wrong with it.
     Status(status::Args),
-    /// Show the logs of servers: what they write to standard error, and what happened to them.
+    /// Show the logs of the running dateline's servers.
+    ///
+    /// A log has the lines that the server wrote to standard error, and what dateline reports about it.
     Logs(logs::Args),
-    /// Start a server of the running dateline again, at once, whether it runs or not.
+    /// Start a server of the running dateline again.
     Restart(restart::Args),
     /// Check a configuration, and show which servers would be served.
     CheckConfig(check_config::Args),
-    /// Find the servers that clients on this machine have configured (Claude Desktop and Code, VS Code, Cursor,
-    /// Windsurf, Codex, Gemini, opencode, Zed), and show which of them would be added to the configuration.
+    /// Find the servers that other clients on this machine have, and add them to the configuration.
+    ///
+    /// The clients are Claude Desktop, Claude Code, VS Code, Cursor, Windsurf, Codex, Gemini, opencode and Zed. Without --apply,
+    /// the servers are only shown.
     Import(import::Args),
     /// Add a server to the configuration: a URL, or a command after `--`.
     Add(add::Args),
@@ -85,6 +93,6 @@ pub(crate) enum Command {
 pub(crate) enum LogFormat {
     /// Lines for people.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }

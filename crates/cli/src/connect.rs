@@ -1,4 +1,4 @@
-//! Connects to a server for one command: by its URL, its name in the configuration, or a command.
+//! Connects to the server of `dateline list` or `call`: by its URL, its name in the configuration, or a command.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use transport::TransportError;
 use transport::client::{Client, Program, Remote, Settings};
 
 use crate::config;
-use crate::exit::{Failure, meant};
+use crate::escape;
+use crate::exit::{Failure, suggestion};
 use crate::options::ConfigOptions;
 use crate::terminal;
-use crate::words;
 
-/// How long a wait may take on a terminal before the program says what it waits for.
-const SILENT: Duration = Duration::from_secs(1);
+/// How long the program waits on a terminal before it says what it waits for.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// Goes to the beginning of the terminal's line, and clears it.
-pub(crate) const FRESH: &str = "\r\x1b[K";
+/// Clears the terminal's line.
+pub(crate) const CLEAR_LINE: &str = "\r\x1b[K";
 
 pub(crate) async fn connect(
     target: Option<&str>,
@@ -40,15 +40,15 @@ pub(crate) async fn connect(
     };
     let connected = match &target {
         Target::Program(program) => {
-            waiting(&format!("{} to answer", program.command), Client::start(program, settings)).await
+            while_waiting(&format!("{} to answer", program.command), Client::start(program, settings)).await
         }
         Target::Remote(remote) => {
             let shown = transport::shown_url(&remote.url);
-            waiting(&format!("{shown} to answer"), Box::pin(Client::connect(remote, settings))).await
+            while_waiting(&format!("{shown} to answer"), Box::pin(Client::connect(remote, settings))).await
         }
         Target::Local(_) | Target::Unusable(_) => return Err(Failure::Usage("name a server".into())),
     };
-    connected.map_err(|error| unreachable(&error, &target))
+    connected.map_err(|error| connect_error(&error, &target))
 }
 
 /// The target of a configured server.
@@ -57,15 +57,15 @@ fn configured_target(name: &str, configured: &ConfigOptions) -> Result<Target, F
     let servers = config.as_ref().map(|config| &config.options.servers[..]).unwrap_or_default();
     match servers.iter().find(|server| server.name == name).map(|server| &server.target) {
         Some(Target::Unusable(_)) => {
-            let of = |config: &config::Config| config.complaint(name);
+            let of = |config: &config::Config| config.why_unusable(name);
             Err(Failure::Usage(config.as_ref().and_then(of).unwrap_or_default()))
         }
         Some(target) => Ok(target.clone()),
         None => {
             let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
             let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-            let url = config::meant_url(name);
-            let meant = if url.is_empty() { meant(name, names) } else { url };
+            let url = config::suggested_url(name);
+            let meant = if url.is_empty() { suggestion(name, names) } else { url };
             Err(Failure::Usage(format!(
                 "{name:?} is neither a URL nor the name of a configured server{meant} (configured: {known})"
             )))
@@ -73,38 +73,40 @@ fn configured_target(name: &str, configured: &ConfigOptions) -> Result<Target, F
     }
 }
 
-fn unreachable(error: &TransportError, target: &Target) -> Failure {
+fn connect_error(error: &TransportError, target: &Target) -> Failure {
     let pathless = match target {
-        Target::Remote(remote) => config::without_path(&remote.url),
+        Target::Remote(remote) => config::suggested_path(&remote.url),
         _ => None,
     };
     match (error, pathless) {
         (TransportError::Url { .. }, _) => Failure::Usage(error.to_string()),
-        (TransportError::Protocol(_), Some(meant)) => Failure::Reach(format!("{error} (is {meant} meant?)")),
-        _ => Failure::Reach(error.to_string()),
+        (TransportError::Protocol(_), Some(meant)) => {
+            Failure::Unreachable(format!("{error} (did you mean {meant}?)"))
+        }
+        _ => Failure::Unreachable(error.to_string()),
     }
 }
 
-/// Waits for something. On a terminal, says what for when that takes longer than [`SILENT`].
-pub(crate) async fn waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
+/// Waits for a future. On a terminal, says what it waits for when that takes longer than [`QUIET_TIME`].
+pub(crate) async fn while_waiting<T>(what: &str, work: impl Future<Output = T>) -> T {
     if !std::io::stderr().is_terminal() {
         return work.await;
     }
     tokio::pin!(work);
     tokio::select! {
         done = &mut work => return done,
-        () = tokio::time::sleep(SILENT) => {}
+        () = tokio::time::sleep(QUIET_TIME) => {}
     }
-    // On one line, so that it can be taken back.
-    let what: String = words::line(what).chars().take(60).collect();
-    terminal::show(format!("{FRESH}… waiting for {what}").into_bytes());
+    // Cut to one line of a terminal, so that it can be cleared.
+    let what: String = escape::line(what).chars().take(60).collect();
+    terminal::show(format!("{CLEAR_LINE}… waiting for {what}").into_bytes());
     let done = work.await;
-    terminal::show(FRESH.into());
+    terminal::show(CLEAR_LINE.into());
     done
 }
 
-pub(crate) fn answered(rejection: Rejection) -> Failure {
-    Failure::Answer(rejection.to_string())
+pub(crate) fn server_error(rejection: Rejection) -> Failure {
+    Failure::ServerError(rejection.to_string())
 }
 
 pub(crate) fn value(raw: &Raw) -> Value {

@@ -1,6 +1,6 @@
-//! How the program ends.
+//! Exit codes, and the errors that end the program.
 
-use crate::words;
+use crate::escape;
 
 /// The exit code when all went well.
 pub(crate) const DONE: u8 = 0;
@@ -11,17 +11,17 @@ pub(crate) const USAGE: u8 = 2;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The server answered with an error.
-    Answer(String),
-    /// A tool reports an error, in a text of one or several lines.
-    Tool(String),
-    /// The reader of standard output went away, as `head` does. This is no error.
-    Unread,
+    ServerError(String),
+    /// A tool reported an error, in one or several lines.
+    ToolError(String),
+    /// The reader of standard output went away, as `head` does. This is not an error.
+    OutputClosed,
     /// Wrong usage or configuration.
     Usage(String),
     /// A server cannot be started or reached.
-    Reach(String),
+    Unreachable(String),
     /// The address cannot be listened on.
-    Listen(String),
+    CannotListen(String),
     /// Anything else.
     Other(String),
 }
@@ -30,33 +30,35 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Answer(_) | Failure::Tool(_) | Failure::Other(_) => 1,
-            Failure::Unread => DONE,
+            Failure::ServerError(_) | Failure::ToolError(_) | Failure::Other(_) => 1,
+            Failure::OutputClosed => DONE,
             Failure::Usage(_) => USAGE,
-            Failure::Reach(_) => 3,
-            Failure::Listen(_) => 4,
+            Failure::Unreachable(_) => 3,
+            Failure::CannotListen(_) => 4,
         }
     }
 
-    /// What is written to standard error. Much of it may come from a server, so it is escaped.
-    pub(crate) fn told(&self) -> Option<String> {
+    /// The text for standard error. Much of it may come from a server, so it is escaped.
+    pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Failure::Unread => None,
-            Failure::Tool(text) => Some(words::text(text)),
-            Failure::Answer(text)
+            Failure::OutputClosed => None,
+            Failure::ToolError(text) => Some(escape::text(text)),
+            Failure::ServerError(text)
             | Failure::Usage(text)
-            | Failure::Reach(text)
-            | Failure::Listen(text)
-            | Failure::Other(text) => Some(words::line(text)),
+            | Failure::Unreachable(text)
+            | Failure::CannotListen(text)
+            | Failure::Other(text) => Some(escape::line(text)),
         }
     }
 }
 
-/// The known name that is nearest to an unknown one, as the end of a sentence; empty if none is near.
-pub(crate) fn meant<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+/// The known name that is most similar to an unknown one, as the end of a sentence; empty when none is similar.
+pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let distance = |known: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
     match known.into_iter().min_by_key(distance) {
-        Some(nearest) if distance(&nearest) <= 3.min(name.len() / 2) => format!(" (is {nearest:?} meant?)"),
+        Some(nearest) if distance(&nearest) <= 3.min(name.len() / 2) => {
+            format!(" (did you mean {nearest:?}?)")
+        }
         _ => String::new(),
     }
 }

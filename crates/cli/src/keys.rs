@@ -10,9 +10,9 @@ use base64::engine::general_purpose::{self, GeneralPurpose, GeneralPurposeConfig
 use dateline::CancellationToken;
 use dateline::seal::{Key, Keys, ProcessKey};
 
-use crate::changes::Changes;
 use crate::exit::Failure;
-use crate::readers;
+use crate::file_watch::FileWatch;
+use crate::permissions;
 use crate::terminal::say;
 
 /// The keys of this process.
@@ -50,7 +50,7 @@ impl Keyring {
     pub(crate) fn open(file: Option<PathBuf>, shutdown: &CancellationToken) -> Result<Keyring, Failure> {
         let Some(path) = file else { return Keyring::process() };
         let keys = read(&path).map_err(Failure::Usage)?;
-        if let Some(warning) = readers::of(&path) {
+        if let Some(warning) = permissions::warning(&path) {
             say(&format!("dateline: warning: {warning}"));
         }
         let file = Arc::new(KeyFile { path, keys: RwLock::new(keys) });
@@ -61,7 +61,7 @@ impl Keyring {
 
 /// Reads the file again whenever it changes. A file with a mistake changes nothing: what the keys sealed would be lost.
 async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
-    let Some(mut changes) = Changes::of(&file.path, "the key file") else { return };
+    let Some(mut changes) = FileWatch::of(&file.path, "the key file") else { return };
     while changes.next(&shutdown).await {
         match read(&file.path) {
             Ok(keys) => {
@@ -72,7 +72,9 @@ async fn reload(file: Arc<KeyFile>, shutdown: CancellationToken) {
                     *current = keys;
                 }
             }
-            Err(why) => say(&format!("dateline: the changed key file is not used: {why}")),
+            Err(why) => say(&format!(
+                "dateline: the changed key file is not used, and the last keys still are: {why}"
+            )),
         }
     }
 }
@@ -81,7 +83,7 @@ fn read(path: &Path) -> Result<Vec<Key>, String> {
     let shown = path.display();
     let make = format!("dateline key > {shown}");
     let text = std::fs::read_to_string(path)
-        .map_err(|e| format!("cannot read the key file {shown}: {e}. This makes one: {make}"))?;
+        .map_err(|e| format!("cannot read the key file {shown}: {e}. To make one: {make}"))?;
     let mut keys = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -91,17 +93,13 @@ fn read(path: &Path) -> Result<Vec<Key>, String> {
         // The line may be a secret, so it is not shown.
         keys.push(key(line).map_err(|is| {
             format!(
-                "{shown}:{}: this is no key: it {is}. A key is 32 bytes, in base64 or hex, on a line of its own; \
-                 `dateline key` or `openssl rand -base64 32` makes one",
+                "{shown}:{}: this is not a key: it {is}. A key is 32 bytes, in base64 or hex, on a line of its own; to make \
+                 one: `dateline key` or `openssl rand -base64 32`",
                 at + 1
             )
         })?);
     }
-    if keys.is_empty() {
-        Err(format!("there is no key in {shown}. This makes one: {make}"))
-    } else {
-        Ok(keys)
-    }
+    if keys.is_empty() { Err(format!("there is no key in {shown}. To make one: {make}")) } else { Ok(keys) }
 }
 
 /// Reads a key; an error says what the text is instead.

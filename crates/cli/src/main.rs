@@ -2,21 +2,21 @@
 
 mod admin;
 mod args;
-mod changes;
 mod commands;
 mod config;
-mod configure;
-mod configured;
+mod config_commands;
+mod configured_gateway;
 mod connect;
+mod escape;
 mod exit;
+mod file_watch;
 mod keys;
-mod listening;
+mod listeners;
 mod options;
-mod readers;
+mod permissions;
 mod signals;
 mod socket;
 mod terminal;
-mod words;
 
 use std::io::IsTerminal as _;
 
@@ -30,14 +30,14 @@ use commands::{
     add, call, check_config, demo, import, key, list, logs, remove, restart, revisions, serve, status, stdio,
 };
 use exit::Failure;
-use terminal::{LastWords, Log};
+use terminal::{FlushAtExit, LogWriter};
 
-/// It gives the memory of a peak back, which the system's allocator keeps.
+/// Unlike the system's allocator, it gives memory back to the system after a peak.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> std::process::ExitCode {
-    let _last_words = LastWords::with_panics();
+    let _flush = FlushAtExit::with_panic_hook();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
@@ -45,18 +45,18 @@ fn main() -> std::process::ExitCode {
     match run(cli) {
         Ok(()) => exit::DONE.into(),
         Err(failure) => {
-            if let Some(told) = failure.told() {
-                terminal::say(&format!("dateline: {told}"));
+            if let Some(message) = failure.message() {
+                terminal::say(&format!("dateline: {message}"));
             }
             failure.code().into()
         }
     }
 }
 
-/// Says what is wrong with what was typed, or what was asked of the program itself.
+/// Prints what is wrong with the command line; or the help or version, which it asked for. Returns the exit code.
 fn usage(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        // A reader that went away has read enough.
+        // When nobody reads the help any more, that is not an error.
         let _ = error.print();
         return exit::DONE;
     }
@@ -66,22 +66,22 @@ fn usage(error: &clap::Error) -> u8 {
     exit::USAGE
 }
 
-/// Logs to standard error, in a way that waits for nobody.
+/// Logs to standard error. The program never waits for it.
 fn log(filter: EnvFilter, format: LogFormat) {
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
     match format {
         LogFormat::Text => {
             let fields = debug_fn(|writer, field, value| {
-                let value = words::line(&format!("{value:?}"));
+                let value = escape::line(&format!("{value:?}"));
                 match field.name() {
                     "message" => write!(writer, "{value}"),
                     name => write!(writer, "{name}={value}"),
                 }
             });
             let logs = logs.with_ansi(std::io::stderr().is_terminal());
-            logs.fmt_fields(fields.delimited(" ")).with_writer(|| Log { json: false }).init();
+            logs.fmt_fields(fields.delimited(" ")).with_writer(|| LogWriter { json: false }).init();
         }
-        LogFormat::Json => logs.json().with_writer(|| Log { json: true }).init(),
+        LogFormat::Json => logs.json().with_writer(|| LogWriter { json: true }).init(),
     }
 }
 
@@ -91,7 +91,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         return Ok(());
     }
     let filter = EnvFilter::try_new(&cli.log_level)
-        .map_err(|e| Failure::Usage(format!("--log-level {:?} is none: {e}", cli.log_level)))?;
+        .map_err(|e| Failure::Usage(format!("--log-level {:?} is not valid: {e}; write error, warn, info, debug, trace, or a filter such as gateway=debug", cli.log_level)))?;
     log(filter, cli.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -116,7 +116,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Guard => Ok(()),
         }
     });
-    // Reading standard input cannot be interrupted; nothing that matters is left to wait for.
+    // A read of standard input cannot be interrupted, and nothing else is left to wait for.
     runtime.shutdown_background();
     outcome
 }

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-/// A socket that listens.
+/// A Unix socket that listens.
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
-    pub(crate) file: File,
+    pub(crate) file: SocketFile,
 }
 
 /// The file of a socket. It is removed when this is dropped.
-pub(crate) struct File {
+pub(crate) struct SocketFile {
     path: PathBuf,
     inode: Option<u64>,
 }
 
-impl Drop for File {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         // Another process may have replaced the file by its own already.
         if inode(&self.path) == self.inode {
@@ -51,6 +51,6 @@ impl Socket {
         }
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        Ok(Some(Socket { listener, file: File { path: path.to_owned(), inode: inode(path) } }))
+        Ok(Some(Socket { listener, file: SocketFile { path: path.to_owned(), inode: inode(path) } }))
     }
 }

@@ -1,34 +1,34 @@
 //! Writes to standard output and standard error.
 //!
-//! Neither can stop the program. A thread of its own writes to standard error from a bounded queue; lines that find no room
-//! are lost, and counted. When the reader of standard output goes away, the program ends without an error.
+//! The program never waits for standard error: a thread writes it from a bounded queue. Lines for which there is no room
+//! are lost and counted. When the reader of standard output goes away, the program ends without an error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::escape;
 use crate::exit::Failure;
-use crate::words;
 
-/// How many bytes wait for standard error: some thousand lines, so that none is lost of a start with many servers, and
-/// nothing that counts where nobody reads.
-const WAITING: usize = 1 << 20;
-/// What a line weighs beside its bytes, so that empty ones are bounded too.
-const OF_A_LINE: usize = 64;
-/// How long the end of the program waits for who reads standard error.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long a descriptor that somebody made non-blocking is left alone while it is full.
-const FULL: Duration = Duration::from_millis(20);
+/// How many bytes may wait for standard error: some thousand lines, enough for the start of many servers, and little memory
+/// when nobody reads them.
+const MAX_QUEUED: usize = 1 << 20;
+/// The bytes that each line counts in addition, so that the number of empty lines is bounded too.
+const LINE_OVERHEAD: usize = 64;
+/// How long the program waits at its end until standard error is read.
+const FLUSH_TIME: Duration = Duration::from_millis(500);
+/// The pause before the next attempt to write to a full standard error that is non-blocking.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Prints to standard output.
 ///
 /// # Errors
-/// When nobody reads it any more, or it cannot be written.
+/// When its reader went away, or it cannot be written.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::Unread,
+        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::Other(format!("standard output cannot be written: {error}")),
     })
 }
@@ -38,22 +38,21 @@ pub(crate) fn say(text: &str) {
     show(format!("{text}\n").into_bytes());
 }
 
-/// Writes bytes to standard error, without an end of line: for a line that is written over later.
+/// Writes bytes to standard error without a line end.
 pub(crate) fn show(bytes: Vec<u8>) {
     STDERR.push(bytes);
 }
 
-/// Where logs go: each write is a line. In JSON what would steer a terminal is an escape; a text's fields are escaped
-/// where they are written.
-pub(crate) struct Log {
-    /// The line is JSON.
+/// Writes logs to standard error; each write is a line. It escapes JSON. The fields of text logs are escaped already.
+pub(crate) struct LogWriter {
+    /// Whether lines are JSON.
     pub(crate) json: bool,
 }
 
-impl Write for Log {
+impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         show(match self.json {
-            true => words::json_text(&String::from_utf8_lossy(line)).into_bytes(),
+            true => escape::json_text(&String::from_utf8_lossy(line)).into_bytes(),
             false => line.to_vec(),
         });
         Ok(line.len())
@@ -64,85 +63,85 @@ impl Write for Log {
     }
 }
 
-/// Dropped at the end of the program: what was said last comes out, where somebody reads it.
-pub(crate) struct LastWords;
+/// Waits when it is dropped, at the end of the program, until the last lines are written.
+pub(crate) struct FlushAtExit;
 
-impl LastWords {
-    /// A panic is said as all else is: by itself it would be written where it happens, and wait there.
-    pub(crate) fn with_panics() -> LastWords {
-        std::panic::set_hook(Box::new(|panic| say(&words::text(&format!("dateline: {panic}")))));
-        LastWords
+impl FlushAtExit {
+    /// Panics are written by the same thread: by default, the thread that panics writes and waits.
+    pub(crate) fn with_panic_hook() -> FlushAtExit {
+        std::panic::set_hook(Box::new(|panic| say(&escape::text(&format!("dateline: {panic}")))));
+        FlushAtExit
     }
 }
 
-impl Drop for LastWords {
+impl Drop for FlushAtExit {
     fn drop(&mut self) {
-        STDERR.settle();
+        STDERR.flush();
     }
 }
 
 static STDERR: LazyLock<&'static Stderr> = LazyLock::new(|| {
     let stderr: &Stderr = Box::leak(Box::default());
-    // Without a thread all is lost, and nothing waits.
+    // If no thread can be started, the lines are lost, but nothing waits.
     let _ = std::thread::Builder::new().name("stderr".into()).spawn(|| stderr.write(write_all));
     stderr
 });
 
-/// What waits for standard error.
+/// Standard error, with the lines that wait for it.
 #[derive(Default)]
 struct Stderr {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
-    lines: VecDeque<Line>,
+struct Queue {
+    lines: VecDeque<QueuedLine>,
     weight: usize,
-    /// How many lines found no room, or could not be written, and nobody was told.
+    /// How many lines were lost since that was last reported.
     lost: u64,
     writing: bool,
 }
 
-struct Line {
+struct QueuedLine {
     bytes: Vec<u8>,
-    /// How many lines are lost with it.
-    stands_for: u64,
+    /// How many lines are lost when this one is: more than one for a report of lost lines.
+    lines: u64,
 }
 
-impl Line {
+impl QueuedLine {
     fn weight(&self) -> usize {
-        self.bytes.len() + OF_A_LINE
+        self.bytes.len() + LINE_OVERHEAD
     }
 
-    fn of_lost(lost: u64) -> Line {
+    fn about_lost(lost: u64) -> QueuedLine {
         let lines = if lost == 1 { "1 line was".to_owned() } else { format!("{lost} lines were") };
         let bytes = format!("dateline: {lines} lost here, since nobody read standard error\n").into_bytes();
-        Line { bytes, stands_for: lost }
+        QueuedLine { bytes, lines: lost }
     }
 }
 
 impl Stderr {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, bytes: Vec<u8>) {
         let mut waiting = self.lock();
-        let line = Line { bytes, stands_for: 1 };
-        if waiting.weight + line.weight() > WAITING {
+        let line = QueuedLine { bytes, lines: 1 };
+        if waiting.weight + line.weight() > MAX_QUEUED {
             waiting.lost += 1;
             return;
         }
         let lost = std::mem::take(&mut waiting.lost);
-        for line in (lost > 0).then(|| Line::of_lost(lost)).into_iter().chain([line]) {
+        for line in (lost > 0).then(|| QueuedLine::about_lost(lost)).into_iter().chain([line]) {
             waiting.weight += line.weight();
             waiting.lines.push_back(line);
         }
         self.changed.notify_all();
     }
 
-    /// Writes what comes, for ever.
+    /// Writes lines for ever.
     fn write(&self, write: impl Fn(&[u8]) -> io::Result<()>) {
         let mut waiting = self.lock();
         loop {
@@ -157,10 +156,10 @@ impl Stderr {
             waiting = self.lock();
             waiting.writing = false;
             if written.is_err() {
-                // It is told with the next line: one that cannot be written now is not tried again at once.
-                waiting.lost += line.stands_for;
+                // This is reported with the next line, since another attempt would fail as well.
+                waiting.lost += line.lines;
             } else if waiting.lines.is_empty() && waiting.lost > 0 {
-                let lost = Line::of_lost(std::mem::take(&mut waiting.lost));
+                let lost = QueuedLine::about_lost(std::mem::take(&mut waiting.lost));
                 waiting.weight += lost.weight();
                 waiting.lines.push_back(lost);
             }
@@ -168,11 +167,11 @@ impl Stderr {
         }
     }
 
-    /// Waits until all is written, for a while.
-    fn settle(&self) {
+    /// Waits until all is written, at most [`FLUSH_TIME`].
+    fn flush(&self) {
         let waiting = self.lock();
-        let busy = |waiting: &mut Waiting| waiting.writing || !waiting.lines.is_empty();
-        let _ = self.changed.wait_timeout_while(waiting, LAST_WORDS, busy);
+        let busy = |waiting: &mut Queue| waiting.writing || !waiting.lines.is_empty();
+        let _ = self.changed.wait_timeout_while(waiting, FLUSH_TIME, busy);
     }
 }
 
@@ -183,7 +182,7 @@ fn write_all(mut bytes: &[u8]) -> io::Result<()> {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(RETRY_PAUSE),
             Err(error) => return Err(error),
         }
     }
@@ -222,9 +221,9 @@ mod tests {
         for n in 0..said {
             stderr.push(format!("said {n}\n").into_bytes());
         }
-        assert!(stderr.lock().weight <= WAITING);
+        assert!(stderr.lock().weight <= MAX_QUEUED);
         // It does not hold up the end either.
-        stderr.settle();
+        stderr.flush();
         for _ in 0..10 {
             read.send(false).unwrap();
             writes.recv().unwrap();
@@ -241,7 +240,7 @@ mod tests {
         assert!(String::from_utf8_lossy(&last).contains("lines were lost here"));
         // What comes later is written as ever.
         stderr.push(b"said again\n".to_vec());
-        stderr.settle();
+        stderr.flush();
         assert_eq!(writes.recv().unwrap(), b"said again\n");
     }
 }

@@ -514,7 +514,7 @@ async fn servers_are_added_checked_imported_and_removed() {
     assert_eq!(dateline(&["remove", "mine"]).await.code, 0);
     let gone = dateline(&["remove", "mine"]).await;
     assert_eq!(gone.code, 2);
-    assert!(gone.err.contains("configured: found"), "{}", gone.err);
+    assert!(gone.err.contains("the configuration has: found"), "{}", gone.err);
     let text = std::fs::read_to_string(folder.path(own)).unwrap();
     assert!(!text.contains("mine"), "{text}");
 }
@@ -528,7 +528,7 @@ async fn odd_keys_are_warned_of_and_wrong_ones_stop_the_start() {
     let checked = run(&["check-config", &odd]).await;
     assert_eq!(checked.code, 0);
     assert!(checked.out.contains(&format!("{odd}:1: \"arsg\" is not known")), "{}", checked.out);
-    assert!(checked.out.contains("is \"args\" meant?"), "{}", checked.out);
+    assert!(checked.out.contains("did you mean \"args\"?"), "{}", checked.out);
     let wrong = folder.write("wrong.json", "{\"mcpServers\": {},\n\"dateline\": {\"prefx\": \"always\"}}");
     let stopped = run(&["serve", "--config", &wrong, "--listen", "127.0.0.1:0"]).await;
     assert_eq!(stopped.code, 2);

@@ -128,6 +128,28 @@ async fn what_changes_the_configuration_keeps_its_mode_and_its_link() {
     assert_eq!(std::fs::read_dir(user.path("dotfiles")).unwrap().count(), 1, "nothing is left beside");
 }
 
+#[testkit::test]
+async fn servers_that_are_added_and_removed_at_the_same_time_are_all_added_and_removed() {
+    let user = User::new();
+    let names: Vec<String> = (0..12).map(|n| format!("server{n}")).collect();
+    // The file and its folder are made by whichever comes first.
+    let adding: Vec<_> = names.iter().map(|name| ["add", name, "https://example.com/mcp"]).collect();
+    futures_util::future::join_all(adding.iter().map(|args| user.works(args))).await;
+    let configured = || -> Vec<String> {
+        let text = std::fs::read_to_string(user.config()).unwrap();
+        let config: Value = serde_json::from_str(&text).unwrap();
+        let mut names: Vec<String> = config["mcpServers"].as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let mut all = names.clone();
+    all.sort();
+    assert_eq!(configured(), all);
+    let removing: Vec<_> = names.iter().map(|name| ["remove", name.as_str()]).collect();
+    futures_util::future::join_all(removing.iter().map(|args| user.works(args))).await;
+    assert_eq!(configured(), [""; 0]);
+}
+
 // Entries as they are.
 
 #[testkit::test]
@@ -195,11 +217,11 @@ async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() 
     user.write(".cursor/mcp.json", "{\"mcpServers\": {\"a\": oops");
     let shown = user.works(&["import", "--apply"]).await;
     for told in [
-        "- asks of VS Code: left out, since its \"KEY\" has ${input:key}",
-        "- off of VS Code: left out, since it is disabled there",
-        "- ext of Zed: left out, since it comes from an extension",
+        "- asks from VS Code: not imported: its \"KEY\" contains ${input:key}",
+        "- off from VS Code: not imported: it is disabled there",
+        "- ext from Zed: not imported: it comes from an extension",
         "+ later  https://example.com/mcp",
-        "not taken over, since dateline has no equal: timeout",
+        "not imported, since dateline does not use it: timeout",
         "it cannot be used yet: \"Authorization\" needs ${LATER_TOK}",
         "+ fine  ",
         "! Cursor: ",
@@ -217,10 +239,66 @@ async fn what_is_imported_can_always_be_served_and_what_was_left_out_is_named() 
 }
 
 #[testkit::test]
+async fn servers_of_a_project_are_listed_with_it_and_imported_when_asked() {
+    let user = User::new();
+    let (shop, blog) = (user.path("shop"), user.path("blog"));
+    std::fs::create_dir_all(&shop).unwrap();
+    let server = json!({"type": "stdio", "command": "sh", "args": ["-c", format!("pwd > seen; exec {DATELINE} demo --stdio")]});
+    let projects = json!({
+        &shop: {"allowedTools": [], "mcpServers": {"db": server, "api": {"type": "http", "url": "https://example.com/mcp"}}},
+        &blog: {"mcpServers": {"db": {"command": "other"}}, "history": []},
+        "/nowhere": {"mcpServers": {}},
+    });
+    let all = json!({"mcpServers": {"everywhere": {"command": "x"}}, "projects": projects});
+    user.write(".claude.json", &all.to_string());
+    let shown = user.works(&["import"]).await;
+    let left_out = format!(
+        "- db from Claude Code (project {shop}): not imported: it is for that project only; `--project"
+    );
+    for told in
+        ["+ everywhere  x", &left_out, &format!("- db from Claude Code (project {blog}): not imported")]
+    {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    assert!(shown.contains("1 server would be added"), "{shown}");
+    let listed: Value = serde_json::from_str(&user.works(&["import", "--json"]).await).unwrap();
+    let listed = listed["servers"].as_array().unwrap();
+    let of_shop = listed.iter().filter(|server| server["project"] == shop.as_str()).count();
+    assert_eq!((listed.len(), of_shop), (4, 2), "{listed:?}");
+    let said = user.fails(2, &["import", "--project", "/nowhere"]).await;
+    assert!(
+        said.contains(&format!("no servers for the project /nowhere; it has some for {blog}, {shop}")),
+        "{said}"
+    );
+    let shown = user.works(&["import", "--apply", "--project", &format!("{shop}/.")]).await;
+    assert!(shown.contains(&format!("(from Claude Code (project {shop})")), "{shown}");
+    assert!(shown.contains("added 3 servers"), "{shown}");
+    let text = std::fs::read_to_string(user.config()).unwrap();
+    let config: Value = serde_json::from_str(&text).unwrap();
+    let servers = &config["mcpServers"];
+    assert_eq!((&servers["db"]["cwd"], &servers["api"]["cwd"]), (&json!(shop), &Value::Null), "{text}");
+    assert_eq!(servers["everywhere"]["cwd"], Value::Null, "{text}");
+    user.works(&["list", "db"]).await;
+    let seen = std::fs::read_to_string(user.path("shop/seen")).unwrap();
+    assert_eq!(
+        std::path::Path::new(seen.trim()).canonicalize().unwrap(),
+        std::path::Path::new(&shop).canonicalize().unwrap()
+    );
+    // The other project's server has a name that is taken.
+    let shown = user.works(&["import", "--project", &blog]).await;
+    assert!(
+        shown.contains(&format!(
+            "- db from Claude Code (project {blog}): not imported: there is a server with this name"
+        )),
+        "{shown}"
+    );
+}
+
+#[testkit::test]
 async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
     let user = User::new();
     for (args, told) in [
-        (&["x", "localhost:4400"][..], "is http://localhost:4400/mcp meant?"),
+        (&["x", "localhost:4400"][..], "did you mean http://localhost:4400/mcp?"),
         (&["x", "ftp://h/mcp"], "http:// or https://"),
         (&["x", "uvx"], "dateline add x -- uvx"),
         (&["x", "--", ""], "empty \"command\""),
@@ -234,13 +312,45 @@ async fn what_cannot_work_is_not_added_and_what_may_not_is_said() {
     }
     assert!(!std::path::Path::new(&user.config()).exists(), "nothing was written");
     let said = user.works(&["add", "gone", "--", "dateline-no-such-program"]).await;
-    assert!(said.contains("no dateline is running") && said.contains("but there is no program"), "{said}");
+    assert!(
+        said.contains("no dateline is running") && said.contains("warning: there is no program"),
+        "{said}"
+    );
     let said = user
         .works(&["add", "far", "https://example.com", "--header", "Authorization: Bearer ${UNSET}"])
         .await;
-    assert!(said.contains("but it cannot be used yet: \"Authorization\" needs ${UNSET}"), "{said}");
+    assert!(said.contains("warning: it cannot be used yet: \"Authorization\" needs ${UNSET}"), "{said}");
     let text = std::fs::read_to_string(user.config()).unwrap();
     assert!(text.contains("\"Authorization\": \"Bearer ${UNSET}\""), "{text}");
+}
+
+#[testkit::test]
+async fn a_file_of_variables_that_others_can_read_is_warned_of_and_used() {
+    let user = User::new();
+    let variables = user.write("notes/.env", "API_TOKEN=hush-hush\n");
+    let seen = user.path("seen");
+    let script = format!("echo $API_TOKEN > {seen}; exec {DATELINE} demo --stdio");
+    let server = json!({"command": "sh", "args": ["-c", script], "envFile": "~/notes/.env"});
+    user.write(".config/dateline/config.json", &json!({"mcpServers": {"notes": server}}).to_string());
+    for (mode, open) in [(0o644, true), (0o620, true), (0o600, false)] {
+        std::fs::set_permissions(&variables, std::fs::Permissions::from_mode(mode)).unwrap();
+        let warning =
+            format!("other users can read or write {variables}; to prevent that: chmod 600 {variables}");
+        let checked = user.works(&["check-config"]).await;
+        assert_eq!(checked.contains(&warning), open, "{mode:o}: {checked}");
+        let mut client =
+            Client::pipe("env", &[&format!("HOME={}", user.0.path().display()), DATELINE, "stdio"]);
+        assert_eq!(client.call("echo", json!({"message": "hi"})).await.said(), "hi", "{mode:o}");
+        if open {
+            let said = client.program.as_mut().unwrap().line("warning").await;
+            assert!(said.contains(&warning) && !said.contains("hush"), "{mode:o}: {said}");
+        }
+        assert_eq!(
+            std::fs::read_to_string(&seen).unwrap(),
+            "hush-hush\n",
+            "{mode:o}: it is used all the same"
+        );
+    }
 }
 
 // From the demo to the first server.
@@ -255,11 +365,11 @@ async fn a_dateline_without_configuration_serves_the_first_one_that_appears_and_
     user.until("demo", "up", |s| s["state"] == "up").await;
     let server = scripted(&["--tools", "mine"]);
     let mut words: Vec<&str> = vec!["add", "mine"];
-    let env = format!("DATELINE_HEARD={}", server["env"]["DATELINE_HEARD"].as_str().unwrap());
+    let env = format!("DATELINE_TRAFFIC={}", server["env"]["DATELINE_TRAFFIC"].as_str().unwrap());
     words.extend(["--env", &env, "--", server["command"].as_str().unwrap()]);
     words.extend(server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()));
     let said = user.works(&words).await;
-    assert!(said.contains("the running dateline has it"), "{said}");
+    assert!(said.contains("the running dateline serves it"), "{said}");
     client.next("notifications/tools/list_changed").await;
     user.until("mine", "up", |s| s["state"] == "up").await;
     let listed = client.request("tools/list", json!({})).await;
@@ -275,14 +385,15 @@ async fn a_dateline_without_configuration_serves_the_first_one_that_appears_and_
     signal(&program, "HUP");
     let said = user.works(&["add", "another", "--config", &user.path("other.json"), "https://h/mcp"]).await;
     assert!(
-        said.contains("the running dateline serves ") && said.contains(".config/dateline/config.json"),
+        said.contains("the running dateline has another configuration: ")
+            && said.contains(".config/dateline/config.json"),
         "{said}"
     );
     user.until("again", "up", |s| s["state"] == "up").await;
     user.write(".config/dateline/config.json", &text);
     user.until("mine", "up", |s| s["state"] == "up").await;
     let said = user.works(&["remove", "mine"]).await;
-    assert!(said.contains("nor does the running dateline"), "{said}");
+    assert!(said.contains("the running dateline does not serve it either"), "{said}");
 }
 
 #[testkit::test]
@@ -317,15 +428,15 @@ async fn what_was_meant_is_named() {
     let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
     user.until("notes", "up", |s| s["state"] == "up").await;
     for (code, args, told) in [
-        (2, &["logs", "nots"][..], "has no server \"nots\" (is \"notes\" meant?); it has: notes, other"),
+        (2, &["logs", "nots"][..], "has no server \"nots\" (did you mean \"notes\"?); it has: notes, other"),
         (2, &["logs", "-f", "nobody"], "it has: notes, other"),
-        (2, &["list", address], &format!("is http://{address}/mcp meant?")),
-        (2, &["list", "nots"], "is \"notes\" meant?"),
-        (3, &["list", &format!("http://{address}")], &format!("is http://{address}/mcp meant?")),
-        (2, &["call", "notes", "add", "a=[1,"], "it breaks off at its end"),
-        (2, &["call", "notes", "add", "{\"a\": 1,"], "it breaks off at its end"),
-        (1, &["call", "notes", "ad", "a=1", "b=2"], "is \"add\" meant?"),
-        (2, &["demo", "--listen", "localhost"], "names no port"),
+        (2, &["list", address], &format!("did you mean http://{address}/mcp?")),
+        (2, &["list", "nots"], "did you mean \"notes\"?"),
+        (3, &["list", &format!("http://{address}")], &format!("did you mean http://{address}/mcp?")),
+        (2, &["call", "notes", "add", "a=[1,"], "it ends too early"),
+        (2, &["call", "notes", "add", "{\"a\": 1,"], "it ends too early"),
+        (1, &["call", "notes", "ad", "a=1", "b=2"], "did you mean \"add\"?"),
+        (2, &["demo", "--listen", "localhost"], "has no port"),
         (2, &["check-config", &user.path("none.json")], "cannot read"),
     ] {
         let said = user.fails(code, args).await;
@@ -333,10 +444,10 @@ async fn what_was_meant_is_named() {
         assert!(!said.contains("EOF") && !said.contains("expected value"), "{args:?}: {said}");
     }
     let checked = user.works(&["check-config"]).await;
-    assert!(checked.contains("is fine, with 2 servers\n"), "{checked}");
+    assert!(checked.contains("is valid, with 2 servers\n"), "{checked}");
     user.works(&["remove", "other"]).await;
     let checked = user.works(&["check-config"]).await;
-    assert!(checked.contains("is fine, with 1 server\n"), "{checked}");
+    assert!(checked.contains("is valid, with 1 server\n"), "{checked}");
 }
 
 #[testkit::test]

@@ -30,7 +30,7 @@ fn dateline(args: &[&str]) -> Command {
 
 pub(crate) async fn finish(mut command: Command) -> Run {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _heard = testkit::Heard::from(&child);
+    let _traffic = testkit::ScriptedTraffic::of(&child);
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
     let output = output.expect("the program ends in time").unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -157,8 +157,8 @@ async fn a_configuration_that_cannot_be_read_is_one_line_with_its_place_and_exit
     for (text, word) in [
         ("{\"mcpServers\": {\"x\": []}}", "\"x\" must be an object"),
         ("{\"mcpServers\": {\"x\": {\"args\": []}}}", "\"x\" has neither a \"command\" nor a \"url\""),
-        ("{\"mcpServers\": {\"x\": {\"command\": 1}}}", "\"command\" must be a text"),
-        ("{\"mcpServers\": {\"x\": {\"url\": 1}}}", "\"url\" must be a text"),
+        ("{\"mcpServers\": {\"x\": {\"command\": 1}}}", "\"command\" must be a string"),
+        ("{\"mcpServers\": {\"x\": {\"url\": 1}}}", "\"url\" must be a string"),
     ] {
         let config = Config::text(text);
         for command in [commands[2], commands[3]] {
@@ -648,7 +648,7 @@ async fn a_configuration_with_secrets_that_others_may_read_is_warned_of() {
             let run = run(&["stdio", "--config", config.path()]).await;
             let told = format!("{place} {mode:o}: {}", run.err);
             assert!(!run.err.contains("hush"), "{told}");
-            let warning = format!("{place} looks like a secret, and others than its owner can read or write");
+            let warning = format!("{place} looks like a secret, and other users can read or write");
             let warned =
                 run.err.contains(&warning) && run.err.contains(&format!("chmod 600 {}", config.path()));
             assert_eq!(warned, open && place.contains('.'), "{told}");

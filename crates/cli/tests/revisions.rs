@@ -191,12 +191,12 @@ async fn what_is_not_there_is_1_and_what_is_nowhere_2_with_a_suggestion() {
     )
     .await;
     works(&[&revisions[..], &[Revision::LATEST_MODERN.as_str()]].concat()).await;
-    complains(&["revisions", "tool/call"], 2, &["\"tool/call\"", "is \"tools/call\" meant?"]).await;
-    complains(&["revisions", "nothing like it"], 2, &["nothing is called"]).await;
-    complains(&["revisions", "ping", "--kind", "codes"], 2, &["\"ping\"", "among the methods"]).await;
+    complains(&["revisions", "tool/call"], 2, &["\"tool/call\"", "did you mean \"tools/call\"?"]).await;
+    complains(&["revisions", "nothing like it"], 2, &["nothing has the name"]).await;
+    complains(&["revisions", "ping", "--kind", "codes"], 2, &["\"ping\"", "one of the methods"]).await;
     let run = crate::program::run(&["revisions", "-r", "2025-06-19"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(2), ""));
-    assert!(run.err.contains("is \"2025-06-18\" meant?"), "{}", run.err);
+    assert!(run.err.contains("did you mean \"2025-06-18\"?"), "{}", run.err);
 }
 
 #[testkit::test]

@@ -77,7 +77,7 @@ class Server:
         self.walked = []  # (list, cursor)
         self.subscribed = set()
         self.listens = {}  # id of a listen: its filter
-        heard = os.environ.get("DATELINE_HEARD")
+        heard = os.environ.get("DATELINE_TRAFFIC")
         path = "%s-%d-%d" % (heard, os.getppid(), os.getpid())
         self.heard = open(path, "a", encoding="utf-8") if heard else None
 

@@ -24,7 +24,7 @@ struct Bytes {
     /// All output so far.
     seen: Vec<u8>,
     observer: Observer,
-    hearing: testkit::Hearing,
+    judge: testkit::TrafficJudge,
 }
 
 impl Bytes {
@@ -45,8 +45,8 @@ impl Bytes {
         let output = BufReader::new(child.stdout.take().unwrap());
         let log = tokio::spawn(all(child.stderr.take().unwrap()));
         let observer = Observer::new(Wire::Stdio, Between::Nothing);
-        let hearing = testkit::Hearing::new(spec::Direction::ToClient);
-        Bytes { child, input, output, log, seen: Vec::new(), observer, hearing }
+        let judge = testkit::TrafficJudge::new(spec::Direction::ToClient);
+        Bytes { child, input, output, log, seen: Vec::new(), observer, judge }
     }
 
     /// A demo, with a session of this revision unless it is the modern one.
@@ -71,7 +71,7 @@ impl Bytes {
         self.observer.sent(0, bytes, &[], None);
         // Bytes that are no message ask nothing.
         for line in bytes.split(|byte| *byte == b'\n') {
-            self.hearing.asks(&serde_json::from_slice(line).unwrap_or_default());
+            self.judge.note_requests(&serde_json::from_slice(line).unwrap_or_default());
         }
         let input = self.input.as_mut().unwrap();
         timeout(PATIENCE, input.write_all(bytes)).await.expect("the input is read in time").unwrap();
@@ -88,8 +88,8 @@ impl Bytes {
         read.unwrap_or_else(|_| panic!("no line came after {:?}", tail(&self.seen))).unwrap();
         let line = &self.seen[start..];
         let message: Value = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)));
-        self.observer.came(&Arrival::Message(0, message.clone(), String::new()), None);
-        self.hearing.hear(&message, None, None).unwrap();
+        self.observer.received(&Arrival::Message(0, message.clone(), String::new()), None);
+        self.judge.judge(&message, None, None).unwrap();
         message
     }
 
@@ -121,7 +121,7 @@ impl Bytes {
         rest.expect("the output ends").unwrap();
         for line in self.seen[start..].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let message = serde_json::from_slice(line).unwrap_or_else(|e| panic!("{e}: {:?}", tail(line)));
-            self.hearing.hear(&message, None, None).unwrap();
+            self.judge.judge(&message, None, None).unwrap();
         }
         let status = timeout(PATIENCE, self.child.wait()).await.expect("the program ends").unwrap();
         assert_eq!(status.code(), Some(0));

@@ -65,7 +65,8 @@ pub(crate) fn describe(instructions: Option<String>) -> Description {
         identity: Object::new()
             .with("name", "dateline")
             .with("title", "dateline gateway")
-            .with("version", env!("CARGO_PKG_VERSION")),
+            .with("version", env!("CARGO_PKG_VERSION"))
+            .into(),
         capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
         instructions,
         hint: CacheHint { ttl: Duration::ZERO, public: true },

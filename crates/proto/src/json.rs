@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::scan::Scanner;
@@ -122,13 +122,15 @@ impl Raw {
         let mut members = Vec::new();
         scanner.eat(b'{')?;
         while !scanner.is_at(b'}') {
-            let name = self.slice(scanner.skip_value()?)?;
-            scanner.eat(b':')?;
-            let value = self.slice(scanner.skip_value()?)?;
-            match name.text() {
-                Ok(name) => members.push((name, value)),
-                Err(error) => return Some(Err(error)),
-            }
+            let (place, has_escapes) = scanner.skip_name()?;
+            let name = match has_escapes {
+                false => self.slice(place.start + 1..place.end - 1)?.0,
+                true => match serde_json::from_str::<String>(self.0.get(place)?) {
+                    Ok(name) => name.into(),
+                    Err(error) => return Some(Err(error)),
+                },
+            };
+            members.push((name, self.slice(scanner.skip_value()?)?));
             if !scanner.is_at(b'}') {
                 scanner.eat(b',')?;
             }
@@ -166,14 +168,10 @@ impl Raw {
 
     /// Returns the text of a string; `None` for any other value.
     pub fn string(&self) -> Option<ByteString> {
-        if self.0.starts_with('"') { self.text().ok() } else { None }
-    }
-
-    /// Returns the text of a value that is a string. It is an error where its escapes are no text.
-    fn text(&self) -> Result<ByteString, serde_json::Error> {
-        match self.0.get(1..self.0.len() - 1).filter(|inner| scan::plain(inner.as_bytes()) == inner.len()) {
-            Some(plain) => Ok(self.0.slice_ref(plain)),
-            None => serde_json::from_str::<String>(&self.0).map(ByteString::from),
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        match scan::plain(inner.as_bytes()) == inner.len() {
+            true => Some(self.0.slice_ref(inner)),
+            false => serde_json::from_str::<String>(&self.0).ok().map(ByteString::from),
         }
     }
 
@@ -203,7 +201,9 @@ impl Raw {
 
 impl From<&str> for Raw {
     fn from(text: &str) -> Raw {
-        Raw::of(text)
+        let mut out = String::with_capacity(text.len() + 2);
+        write_string(text, &mut out);
+        Raw(out.into())
     }
 }
 
@@ -225,6 +225,14 @@ impl Serialize for Raw {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    /// Keeps the text of the value to the byte. Only JSON has such a text.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Raw(String::from(Box::<str>::from(value)).into()))
     }
 }
 
@@ -350,15 +358,34 @@ impl Serialize for Object {
     }
 }
 
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+        Raw::deserialize(deserializer)?.object().map_err(serde::de::Error::custom)
+    }
+}
+
 /// Appends a text as a string of JSON.
 pub(crate) fn write_string(text: &str, out: &mut String) {
-    if scan::plain(text.as_bytes()) == text.len() {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        out.push_str(Raw::of(text).as_str());
+    out.push('"');
+    let mut rest = text;
+    loop {
+        let (plain, special) = rest.split_at(scan::plain(rest.as_bytes()));
+        out.push_str(plain);
+        let mut left = special.chars();
+        match left.next() {
+            None => break,
+            Some('"') => out.push_str("\\\""),
+            Some('\\') => out.push_str("\\\\"),
+            Some('\n') => out.push_str("\\n"),
+            Some('\r') => out.push_str("\\r"),
+            Some('\t') => out.push_str("\\t"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\u{c}') => out.push_str("\\f"),
+            Some(control) => out.push_str(&format!("\\u{:04x}", u32::from(control))),
+        }
+        rest = left.as_str();
     }
+    out.push('"');
 }
 
 /// Says why a text is not read that the scanner refused. Depth counts first, whatever follows.
@@ -410,6 +437,14 @@ mod tests {
             Raw::from(object).as_str(),
             r#"{"z":1.0,"a":[1e400, 9007199254740993 ],"b":{"x" : "\u00e9"},"new":"n"}"#
         );
+    }
+
+    #[test]
+    fn strings_are_escaped_as_serde_json_escapes_them() {
+        let every: String = (0..0x100).filter_map(char::from_u32).collect();
+        for text in ["", "plain", "\"", "a line\nand more\t\\", "\u{e9}\u{2028}\u{1f600}\"", &every] {
+            assert_eq!(Raw::from(text).as_str(), serde_json::to_string(text).unwrap());
+        }
     }
 
     #[test]

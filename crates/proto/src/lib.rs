@@ -16,6 +16,7 @@ mod json;
 pub mod json_schema;
 mod model;
 mod rpc;
+mod saved;
 pub mod template;
 pub mod upstream;
 mod walk;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use proto::project::{self, Stamp};
+use proto::project::{self, ResultMeta};
 use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
 use spec::shape::{Kind, Opens, Shape};
@@ -76,14 +76,17 @@ impl Root {
 
     /// The value in the form of a revision; `None` where it can have none.
     fn projected(self, made: &Value, revision: Revision) -> Option<Value> {
-        let identity = object(&json!({"name": "t", "version": "1"}));
+        let identity = Raw::from(object(&json!({"name": "t", "version": "1"})));
         let id = Raw::of(&7);
         let listens = matches!(self, Root::Result(Method::SubscriptionsListen));
-        let stamp =
-            Stamp { identity: &identity, depends_on_answers: false, subscription: listens.then_some(&id) };
+        let added = ResultMeta {
+            identity: &identity,
+            depends_on_answers: false,
+            subscription: listens.then_some(&id),
+        };
         let mut value = object(made);
         match self {
-            Root::Result(method) => value = project::result(value, method.row(), revision.rules(), stamp),
+            Root::Result(method) => value = project::result(value, method.row(), revision.rules(), added),
             Root::Question(question) => {
                 let ask = InputRequest { question, params: value };
                 value = askable(&ask, revision).then(|| project::question(&ask, revision.rules()))?;

@@ -5,6 +5,7 @@
 mod http;
 mod lacking;
 mod referee;
+mod sessions;
 mod sound;
 mod values;
 
@@ -28,7 +29,7 @@ struct Stub;
 impl Service for Stub {
     fn describe(&self) -> Arc<Description> {
         Arc::new(Description {
-            identity: object(&json!({"name": "stub", "version": "1", "title": "Stub"})),
+            identity: object(&json!({"name": "stub", "version": "1", "title": "Stub"})).into(),
             capabilities: Capability::ALL.into_iter().fold(Capabilities::none(), Capabilities::with),
             instructions: None,
             hint: CacheHint::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use proto::downstream::{Pipe, Served, stream};
-use proto::project::{self, Stamp};
+use proto::project::{self, ResultMeta};
 use proto::upstream::{self, Edge, Introduction};
 use proto::wire::Limits;
 use proto::{
@@ -54,15 +54,15 @@ fn results_of_every_method_are_valid_in_every_revision() {
         let places = of_type(row.result.name);
         for_all(96, |tape| {
             let made = tape.object(row.result, &places);
-            let identity = identity(tape);
+            let identity = Raw::from(identity(tape));
             let id = Raw::of(&7);
             for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
-                let stamp = Stamp {
+                let added = ResultMeta {
                     identity: &identity,
                     depends_on_answers: tape.flip(),
                     subscription: (row.method == Method::SubscriptionsListen).then_some(&id),
                 };
-                let result = project::result(object(&made), row, revision.rules(), stamp);
+                let result = project::result(object(&made), row, revision.rules(), added);
                 let message = json!({"jsonrpc": "2.0", "id": 1, "result": result});
                 accepted(revision, Direction::ToClient, &message, Some(row.wire), &made)?;
             }
@@ -127,7 +127,7 @@ pub(crate) fn askable(ask: &InputRequest, revision: Revision) -> bool {
 fn questions_are_valid_in_every_revision() {
     for_all(512, |tape| {
         let (ask, made) = question(tape);
-        let identity = identity(tape);
+        let identity = Raw::from(identity(tape));
         for revision in Revision::ALL.into_iter().filter(|r| askable(&ask, *r)) {
             if revision.era() == Era::Legacy {
                 let params = project::question(&ask, revision.rules());
@@ -136,8 +136,8 @@ fn questions_are_valid_in_every_revision() {
                 accepted(revision, Direction::ToClient, &message, None, &made)?;
             } else {
                 let asked = project::questions(&[("k".into(), ask.clone())], revision.rules());
-                let stamp = Stamp { identity: &identity, depends_on_answers: false, subscription: None };
-                let result = project::interim(Some(asked), Some(Raw::of("state")), stamp);
+                let added = ResultMeta { identity: &identity, depends_on_answers: false, subscription: None };
+                let result = project::interim(Some(asked), Some(Raw::of("state")), added);
                 let message = json!({"jsonrpc": "2.0", "id": 1, "result": result});
                 accepted(revision, Direction::ToClient, &message, Some(Method::ToolsCall.wire()), &made)?;
             }
@@ -206,7 +206,7 @@ fn what_a_server_says_of_itself_is_valid_in_every_revision() {
         if tape.flip() {
             capabilities.extensions = object(&json!({"example.org/own": {"a": 1.5}}));
         }
-        let identity = identity(tape);
+        let identity = Raw::from(identity(tape));
         let instructions = tape.flip().then(|| tape.text());
         let made = json!({"identity": &identity, "capabilities": capabilities.object()});
         let description = Description {
@@ -274,11 +274,11 @@ fn unknown_fields_pass_untouched() {
     const UNKNOWN: &str = r#"{ "vendor" : 1.0, "vendor\u0041":[ ] }"#;
     let text = r#"{"content":[{"type":"text","text":"t","vendorBlock":UNKNOWN,"annotations":{"vendorHint":UNKNOWN,"priority":1.0,"lastModified":"2025-01-01T00:00:00Z"}},{"type":"vendor","own":UNKNOWN},{"type":"resource","resource":{"uri":"u:1","text":"","vendorPart":UNKNOWN}}],"vendorResult":UNKNOWN,"structuredContent":{"a":UNKNOWN}}"#;
     let text = text.replace("UNKNOWN", UNKNOWN);
-    let identity = object(&json!({"name": "t", "version": "1"}));
+    let identity = Raw::from(object(&json!({"name": "t", "version": "1"})));
     for revision in Revision::ALL {
         let result = Raw::parse(text.clone().into(), 64).unwrap().object().unwrap();
-        let stamp = Stamp { identity: &identity, depends_on_answers: false, subscription: None };
-        let shown = project::result(result, Method::ToolsCall.row(), revision.rules(), stamp);
+        let added = ResultMeta { identity: &identity, depends_on_answers: false, subscription: None };
+        let shown = project::result(result, Method::ToolsCall.row(), revision.rules(), added);
         let shown = Raw::from(shown);
         let left = if revision.rules().version_header == spec::VersionHeader::Absent { 5 } else { 6 };
         assert_eq!(shown.as_str().matches(UNKNOWN).count(), left, "{revision}: {}", shown.as_str());
@@ -361,10 +361,10 @@ fn what_one_message_cannot_hold_is_said_in_several_or_in_words() {
         let reply = serde_json::to_value(reply).unwrap();
         assert_eq!(reply["content"], text("a\n[tool call n: {}]"), "{revision}");
     }
-    let identity = object(&json!({"name": "t", "version": "1"}));
-    let stamp = Stamp { identity: &identity, depends_on_answers: false, subscription: None };
+    let identity = Raw::from(object(&json!({"name": "t", "version": "1"})));
+    let added = ResultMeta { identity: &identity, depends_on_answers: false, subscription: None };
     let result = object(&json!({"content": [], "structuredContent": [1.5]}));
-    let shown = project::result(result, Method::ToolsCall.row(), Revision::V2025_11_25.rules(), stamp);
+    let shown = project::result(result, Method::ToolsCall.row(), Revision::V2025_11_25.rules(), added);
     assert_eq!(serde_json::to_value(shown).unwrap(), json!({"content": [text("[1.5]")]}));
 }
 

@@ -1,7 +1,7 @@
 //! The gate for messages of servers, judged by the referee: whatever a server sends, every client gets valid messages.
 
 use proto::downstream::stream::Stream;
-use proto::project::{self, Stamp};
+use proto::project::{self, ResultMeta};
 use proto::{Event, Level, Object, Raw, sound};
 use serde_json::{Value, json};
 use spec::{Direction, Method, MethodRow, Revision};
@@ -13,10 +13,10 @@ use crate::{object, parsed};
 
 /// Checks that each revision that has the method is shown a valid result.
 fn shown(result: &Object, row: &MethodRow) -> Result<Vec<(Revision, Value)>, String> {
-    let identity = object(&json!({"name": "t", "version": "1"}));
-    let stamp = Stamp { identity: &identity, depends_on_answers: false, subscription: None };
+    let identity = Raw::from(object(&json!({"name": "t", "version": "1"})));
+    let added = ResultMeta { identity: &identity, depends_on_answers: false, subscription: None };
     let show = |revision: Revision| {
-        let shown = project::result(result.clone(), row, revision.rules(), stamp);
+        let shown = project::result(result.clone(), row, revision.rules(), added);
         let shown = serde_json::to_value(shown).unwrap();
         let message = json!({"jsonrpc": "2.0", "id": 1, "result": shown});
         judge(revision, Direction::ToClient, &message, Some(row.wire))

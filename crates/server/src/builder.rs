@@ -239,7 +239,7 @@ impl Builder {
         }
         let public = CacheHint { ttl: Duration::ZERO, public: true };
         let description = Description {
-            identity: self.identity,
+            identity: self.identity.into(),
             capabilities,
             instructions: self.instructions,
             hint: self.hints.get(&Method::Discover).copied().unwrap_or(public),

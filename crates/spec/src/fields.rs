@@ -78,9 +78,9 @@ pub static KINDS: &[(&str, &[Kind])] =
 // Reserved keys of `_meta`.
 
 /// `_meta` of a client's request.
-pub static REQUEST_META: Shape = Shape {
-    name: "RequestMetaObject",
-    fields: &[
+pub static REQUEST_META: Shape = Shape::new(
+    "RequestMetaObject",
+    &[
         opt(meta::PROGRESS_TOKEN, ALL).of(Id),
         req(meta::PROTOCOL_VERSION, MODERN).of(Text),
         opt(meta::CLIENT_INFO, MODERN).opens(Object(&IMPLEMENTATION)),
@@ -88,7 +88,7 @@ pub static REQUEST_META: Shape = Shape {
         opt(meta::LOG_LEVEL, MODERN).of(Word(LEVELS)),
         RELATED_TASK,
     ],
-};
+);
 
 /// Returns a key that is reserved for the `_meta` of other messages: no revision has it in this one.
 const fn elsewhere(key: &'static str) -> Field {
@@ -109,31 +109,29 @@ macro_rules! unlike_requests {
 
 /// `_meta` of a server's result.
 pub static RESULT_META: Shape =
-    Shape { name: "ResultMetaObject", fields: unlike_requests![SERVER_INFO, RELATED_TASK, NO_LISTEN] };
+    Shape::new("ResultMetaObject", unlike_requests![SERVER_INFO, RELATED_TASK, NO_LISTEN]);
 
 /// `_meta` of the result that ends a `subscriptions/listen`.
-pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape {
-    name: "SubscriptionsListenResultMetaObject",
-    fields: &[req(meta::SUBSCRIPTION_ID, MODERN).of(Id), SERVER_INFO],
-};
+pub static SUBSCRIPTIONS_LISTEN_RESULT_META: Shape = Shape::new(
+    "SubscriptionsListenResultMetaObject",
+    &[req(meta::SUBSCRIPTION_ID, MODERN).of(Id), SERVER_INFO],
+);
 
 /// `_meta` of a notification.
 pub static NOTIFICATION_META: Shape =
-    Shape { name: "NotificationMetaObject", fields: unlike_requests![LISTEN, RELATED_TASK, NO_SERVER] };
+    Shape::new("NotificationMetaObject", unlike_requests![LISTEN, RELATED_TASK, NO_SERVER]);
 
 /// `_meta` of a server's question. It has none of the keys that a modern request carries.
-pub static QUESTION_META: Shape = Shape {
-    name: "MetaObject",
-    fields: unlike_requests![QUESTION_TOKEN, RELATED_TASK, NO_SERVER, NO_LISTEN],
-};
+pub static QUESTION_META: Shape =
+    Shape::new("MetaObject", unlike_requests![QUESTION_TOKEN, RELATED_TASK, NO_SERVER, NO_LISTEN]);
 
 /// `_meta` of a client's answer to a question.
 pub static ANSWER_META: Shape =
-    Shape { name: "MetaObject", fields: unlike_requests![RELATED_TASK, NO_SERVER, NO_LISTEN] };
+    Shape::new("MetaObject", unlike_requests![RELATED_TASK, NO_SERVER, NO_LISTEN]);
 
 /// The task that a message belongs to.
 pub static RELATED_TASK_METADATA: Shape =
-    Shape { name: "RelatedTaskMetadata", fields: &[req("taskId", ONLY_1125).of(Text)] };
+    Shape::new("RelatedTaskMetadata", &[req("taskId", ONLY_1125).of(Text)]);
 
 // Requests of a client.
 
@@ -143,27 +141,27 @@ const INPUT_RESPONSES: Field = opt("inputResponses", MODERN).of(Free);
 const REQUEST_STATE: Field = opt("requestState", MODERN).of(Text);
 
 /// Params of `initialize`.
-pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape {
-    name: "InitializeRequestParams",
-    fields: &[
+pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape::new(
+    "InitializeRequestParams",
+    &[
         req("protocolVersion", LEGACY).of(Text),
         req("capabilities", LEGACY).opens(Object(&CLIENT_CAPABILITIES)),
         req("clientInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
         opt(meta::META, LEGACY).opens(Object(&REQUEST_META)),
     ],
-};
+);
 
 /// Params of a request that has no params but `_meta`.
-pub static REQUEST_PARAMS: Shape = Shape { name: "RequestParams", fields: &[REQUEST_META_FIELD] };
+pub static REQUEST_PARAMS: Shape = Shape::new("RequestParams", &[REQUEST_META_FIELD]);
 
 /// Params of requests for a list.
 pub static PAGINATED_REQUEST_PARAMS: Shape =
-    Shape { name: "PaginatedRequestParams", fields: &[opt("cursor", ALL).of(Text), REQUEST_META_FIELD] };
+    Shape::new("PaginatedRequestParams", &[opt("cursor", ALL).of(Text), REQUEST_META_FIELD]);
 
 /// Params of `tools/call`.
-pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape {
-    name: "CallToolRequestParams",
-    fields: &[
+pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape::new(
+    "CallToolRequestParams",
+    &[
         req("name", ALL).of(Key),
         opt("arguments", ALL).of(Free),
         TASK,
@@ -171,97 +169,95 @@ pub static CALL_TOOL_REQUEST_PARAMS: Shape = Shape {
         REQUEST_STATE,
         REQUEST_META_FIELD,
     ],
-};
+);
 
 /// Params of `prompts/get`.
-pub static GET_PROMPT_REQUEST_PARAMS: Shape = Shape {
-    name: "GetPromptRequestParams",
-    fields: &[
+pub static GET_PROMPT_REQUEST_PARAMS: Shape = Shape::new(
+    "GetPromptRequestParams",
+    &[
         req("name", ALL).of(Key),
         opt("arguments", ALL).of(Free),
         INPUT_RESPONSES,
         REQUEST_STATE,
         REQUEST_META_FIELD,
     ],
-};
+);
 
 /// Params of `resources/read`.
-pub static READ_RESOURCE_REQUEST_PARAMS: Shape = Shape {
-    name: "ReadResourceRequestParams",
-    fields: &[req("uri", ALL).of(Uri), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
-};
+pub static READ_RESOURCE_REQUEST_PARAMS: Shape = Shape::new(
+    "ReadResourceRequestParams",
+    &[req("uri", ALL).of(Uri), INPUT_RESPONSES, REQUEST_STATE, REQUEST_META_FIELD],
+);
 
 /// Params of `resources/subscribe` and `resources/unsubscribe`.
-pub static SUBSCRIBE_REQUEST_PARAMS: Shape = Shape {
-    name: "SubscribeRequestParams",
-    fields: &[req("uri", LEGACY).of(Uri), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
-};
+pub static SUBSCRIBE_REQUEST_PARAMS: Shape = Shape::new(
+    "SubscribeRequestParams",
+    &[req("uri", LEGACY).of(Uri), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+);
 
 /// Params of `completion/complete`.
-pub static COMPLETE_REQUEST_PARAMS: Shape = Shape {
-    name: "CompleteRequestParams",
-    fields: &[
+pub static COMPLETE_REQUEST_PARAMS: Shape = Shape::new(
+    "CompleteRequestParams",
+    &[
         req("ref", ALL).opens(Object(&REFERENCE)),
         req("argument", ALL).opens(Object(&COMPLETED_ARGUMENT)),
         opt("context", R0618).opens(Object(&COMPLETION_CONTEXT)),
         REQUEST_META_FIELD,
     ],
-};
+);
 
 /// A prompt or a resource template, by name or URI.
-pub static REFERENCE: Shape = Shape {
-    name: "PromptReference, ResourceTemplateReference",
-    fields: &[
+pub static REFERENCE: Shape = Shape::new(
+    "PromptReference, ResourceTemplateReference",
+    &[
         req("type", ALL).of(Word(&["ref/prompt", "ref/resource"])),
         opt("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         opt("uri", ALL).of(Uri),
     ],
-};
+);
 
 /// The argument that is completed, and what the user has typed of it.
-pub static COMPLETED_ARGUMENT: Shape = Shape {
-    name: "CompleteRequestParams.argument",
-    fields: &[req("name", ALL).of(Key), req("value", ALL).of(Text)],
-};
+pub static COMPLETED_ARGUMENT: Shape =
+    Shape::new("CompleteRequestParams.argument", &[req("name", ALL).of(Key), req("value", ALL).of(Text)]);
 
 /// The arguments that already have values.
 pub static COMPLETION_CONTEXT: Shape =
-    Shape { name: "CompleteRequestParams.context", fields: &[opt("arguments", R0618).of(Free)] };
+    Shape::new("CompleteRequestParams.context", &[opt("arguments", R0618).of(Free)]);
 
 /// Params of `logging/setLevel`.
-pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape {
-    name: "SetLevelRequestParams",
-    fields: &[req("level", LEGACY).of(Word(LEVELS)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
-};
+pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape::new(
+    "SetLevelRequestParams",
+    &[req("level", LEGACY).of(Word(LEVELS)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+);
 
 /// Params of `subscriptions/listen`.
-pub static SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS: Shape = Shape {
-    name: "SubscriptionsListenRequestParams",
-    fields: &[
+pub static SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS: Shape = Shape::new(
+    "SubscriptionsListenRequestParams",
+    &[
         req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)),
         req(meta::META, MODERN).opens(Object(&REQUEST_META)),
     ],
-};
+);
 
 // Results.
 
 /// Result of `initialize`.
-pub static INITIALIZE_RESULT: Shape = Shape {
-    name: "InitializeResult",
-    fields: &[
+pub static INITIALIZE_RESULT: Shape = Shape::new(
+    "InitializeResult",
+    &[
         req("protocolVersion", LEGACY).of(Text),
         req("capabilities", LEGACY).opens(Object(&SERVER_CAPABILITIES)),
         req("serverInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
         opt("instructions", LEGACY).of(Text),
         result_meta(LEGACY),
     ],
-};
+);
 
 /// Result of `server/discover`.
-pub static DISCOVER_RESULT: Shape = Shape {
-    name: "DiscoverResult",
-    fields: &[
+pub static DISCOVER_RESULT: Shape = Shape::new(
+    "DiscoverResult",
+    &[
         req("supportedVersions", MODERN).of(Texts(usize::MAX)),
         req("capabilities", MODERN).opens(Object(&SERVER_CAPABILITIES)),
         opt("instructions", MODERN).of(Text),
@@ -270,37 +266,30 @@ pub static DISCOVER_RESULT: Shape = Shape {
         RESULT_TYPE,
         result_meta(MODERN),
     ],
-};
+);
 
 /// Result of `tools/list`.
-pub static LIST_TOOLS_RESULT: Shape = Shape {
-    name: "ListToolsResult",
-    fields: &[
-        req("tools", ALL).opens(List(&TOOL)),
-        NEXT_CURSOR,
-        TTL_MS,
-        CACHE_SCOPE,
-        RESULT_TYPE,
-        result_meta(ALL),
-    ],
-};
+pub static LIST_TOOLS_RESULT: Shape = Shape::new(
+    "ListToolsResult",
+    &[req("tools", ALL).opens(List(&TOOL)), NEXT_CURSOR, TTL_MS, CACHE_SCOPE, RESULT_TYPE, result_meta(ALL)],
+);
 
 /// Result of `tools/call`.
-pub static CALL_TOOL_RESULT: Shape = Shape {
-    name: "CallToolResult",
-    fields: &[
+pub static CALL_TOOL_RESULT: Shape = Shape::new(
+    "CallToolResult",
+    &[
         req("content", ALL).opens(Contents(CONTENT)),
         STRUCTURED_CONTENT,
         opt("isError", ALL).of(Flag),
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `prompts/list`.
-pub static LIST_PROMPTS_RESULT: Shape = Shape {
-    name: "ListPromptsResult",
-    fields: &[
+pub static LIST_PROMPTS_RESULT: Shape = Shape::new(
+    "ListPromptsResult",
+    &[
         req("prompts", ALL).opens(List(&PROMPT)),
         NEXT_CURSOR,
         TTL_MS,
@@ -308,23 +297,23 @@ pub static LIST_PROMPTS_RESULT: Shape = Shape {
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `prompts/get`.
-pub static GET_PROMPT_RESULT: Shape = Shape {
-    name: "GetPromptResult",
-    fields: &[
+pub static GET_PROMPT_RESULT: Shape = Shape::new(
+    "GetPromptResult",
+    &[
         opt("description", ALL).of(Text),
         req("messages", ALL).opens(List(&PROMPT_MESSAGE)),
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `resources/list`.
-pub static LIST_RESOURCES_RESULT: Shape = Shape {
-    name: "ListResourcesResult",
-    fields: &[
+pub static LIST_RESOURCES_RESULT: Shape = Shape::new(
+    "ListResourcesResult",
+    &[
         req("resources", ALL).opens(List(&RESOURCE)),
         NEXT_CURSOR,
         TTL_MS,
@@ -332,12 +321,12 @@ pub static LIST_RESOURCES_RESULT: Shape = Shape {
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `resources/templates/list`.
-pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape {
-    name: "ListResourceTemplatesResult",
-    fields: &[
+pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape::new(
+    "ListResourceTemplatesResult",
+    &[
         req("resourceTemplates", ALL).opens(List(&RESOURCE_TEMPLATE)),
         NEXT_CURSOR,
         TTL_MS,
@@ -345,102 +334,98 @@ pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape {
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `resources/read`.
-pub static READ_RESOURCE_RESULT: Shape = Shape {
-    name: "ReadResourceResult",
-    fields: &[
+pub static READ_RESOURCE_RESULT: Shape = Shape::new(
+    "ReadResourceResult",
+    &[
         req("contents", ALL).opens(List(&RESOURCE_CONTENTS)),
         TTL_MS,
         CACHE_SCOPE,
         RESULT_TYPE,
         result_meta(ALL),
     ],
-};
+);
 
 /// Result of `completion/complete`.
-pub static COMPLETE_RESULT: Shape = Shape {
-    name: "CompleteResult",
-    fields: &[req("completion", ALL).opens(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
-};
+pub static COMPLETE_RESULT: Shape = Shape::new(
+    "CompleteResult",
+    &[req("completion", ALL).opens(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
+);
 
 /// A result without content: the server did what it was asked to do.
-pub static EMPTY_RESULT: Shape = Shape { name: "EmptyResult", fields: &[RESULT_TYPE, result_meta(ALL)] };
+pub static EMPTY_RESULT: Shape = Shape::new("EmptyResult", &[RESULT_TYPE, result_meta(ALL)]);
 
 /// Result of `subscriptions/listen`. The server sends it when the subscription ends.
-pub static SUBSCRIPTIONS_LISTEN_RESULT: Shape = Shape {
-    name: "SubscriptionsListenResult",
-    fields: &[RESULT_TYPE, req(meta::META, MODERN).opens(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
-};
+pub static SUBSCRIPTIONS_LISTEN_RESULT: Shape = Shape::new(
+    "SubscriptionsListenResult",
+    &[RESULT_TYPE, req(meta::META, MODERN).opens(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
+);
 
 /// Result of a request that the server can complete only with the client's input.
-pub static INPUT_REQUIRED_RESULT: Shape = Shape {
-    name: "InputRequiredResult",
-    fields: &[
+pub static INPUT_REQUIRED_RESULT: Shape = Shape::new(
+    "InputRequiredResult",
+    &[
         opt("inputRequests", MODERN).opens(Map(&INPUT_REQUEST)),
         opt("requestState", MODERN).of(Text),
         RESULT_TYPE,
         result_meta(MODERN),
     ],
-};
+);
 
 // Params of notifications.
 
 /// Params of `notifications/progress`.
-pub static PROGRESS: Shape = Shape {
-    name: "ProgressNotificationParams",
-    fields: &[
+pub static PROGRESS: Shape = Shape::new(
+    "ProgressNotificationParams",
+    &[
         req("progressToken", ALL).of(Id),
         req("progress", ALL).of(Number),
         opt("total", ALL).of(Number),
         opt("message", R0326).of(Text),
         notification_meta(ALL),
     ],
-};
+);
 
 /// Params of `notifications/message`.
-pub static LOGGING_MESSAGE: Shape = Shape {
-    name: "LoggingMessageNotificationParams",
-    fields: &[
+pub static LOGGING_MESSAGE: Shape = Shape::new(
+    "LoggingMessageNotificationParams",
+    &[
         req("level", ALL).of(Word(LEVELS)),
         opt("logger", ALL).of(Text),
         req("data", ALL),
         notification_meta(ALL),
     ],
-};
+);
 
 /// Params of `notifications/resources/updated`.
-pub static RESOURCE_UPDATED: Shape = Shape {
-    name: "ResourceUpdatedNotificationParams",
-    fields: &[req("uri", ALL).of(Uri), notification_meta(ALL)],
-};
+pub static RESOURCE_UPDATED: Shape =
+    Shape::new("ResourceUpdatedNotificationParams", &[req("uri", ALL).of(Uri), notification_meta(ALL)]);
 
 /// Params of the `list_changed` notifications, and of every other notification without params of its own.
-pub static LIST_CHANGED: Shape = Shape { name: "NotificationParams", fields: &[notification_meta(ALL)] };
+pub static LIST_CHANGED: Shape = Shape::new("NotificationParams", &[notification_meta(ALL)]);
 
 /// Params of `notifications/cancelled`.
-pub static CANCELLED: Shape = Shape {
-    name: "CancelledNotificationParams",
-    fields: &[
+pub static CANCELLED: Shape = Shape::new(
+    "CancelledNotificationParams",
+    &[
         // In the revision that has tasks, `tasks/cancel` cancels a task, and the id is optional.
         req("requestId", ALL).of(Id).required(Revisions::until(Revision::V2025_06_18).or(MODERN)),
         opt("reason", ALL).of(Text),
         notification_meta(ALL),
     ],
-};
+);
 
 /// Params of `notifications/subscriptions/acknowledged`.
-pub static SUBSCRIPTIONS_ACKNOWLEDGED: Shape = Shape {
-    name: "SubscriptionsAcknowledgedNotificationParams",
-    fields: &[req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)), notification_meta(MODERN)],
-};
+pub static SUBSCRIPTIONS_ACKNOWLEDGED: Shape = Shape::new(
+    "SubscriptionsAcknowledgedNotificationParams",
+    &[req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)), notification_meta(MODERN)],
+);
 
 /// Params of `notifications/elicitation/complete`.
-pub static ELICITATION_COMPLETE: Shape = Shape {
-    name: "ElicitationCompleteNotification.params",
-    fields: &[req("elicitationId", ONLY_1125).of(Text)],
-};
+pub static ELICITATION_COMPLETE: Shape =
+    Shape::new("ElicitationCompleteNotification.params", &[req("elicitationId", ONLY_1125).of(Text)]);
 
 // Questions of a server, and a client's answers.
 
@@ -448,15 +433,13 @@ pub static ELICITATION_COMPLETE: Shape = Shape {
 const ASKED: &[&str] = &[Question::Elicit.wire(), Question::Sample.wire(), Question::ListRoots.wire()];
 
 /// A question within an [`INPUT_REQUIRED_RESULT`]. Its `method` says which shape its `params` have.
-pub static INPUT_REQUEST: Shape = Shape {
-    name: "InputRequest",
-    fields: &[req("method", MODERN).of(Word(ASKED)), opt("params", MODERN).of(Free)],
-};
+pub static INPUT_REQUEST: Shape =
+    Shape::new("InputRequest", &[req("method", MODERN).of(Word(ASKED)), opt("params", MODERN).of(Free)]);
 
 /// Params of `sampling/createMessage`.
-pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
-    name: "CreateMessageRequestParams",
-    fields: &[
+pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape::new(
+    "CreateMessageRequestParams",
+    &[
         req("messages", ALL).opens(List(&SAMPLING_MESSAGE)),
         opt("modelPreferences", ALL).opens(Object(&MODEL_PREFERENCES)),
         opt("systemPrompt", ALL).of(Text),
@@ -470,24 +453,24 @@ pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape {
         TASK,
         question_meta(LEGACY),
     ],
-};
+);
 
 /// Answer to `sampling/createMessage`.
-pub static CREATE_MESSAGE_RESULT: Shape = Shape {
-    name: "CreateMessageResult",
-    fields: &[
+pub static CREATE_MESSAGE_RESULT: Shape = Shape::new(
+    "CreateMessageResult",
+    &[
         req("role", ALL).of(Word(ROLES)),
         req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
         req("model", ALL).of(Text),
         opt("stopReason", ALL).of(Text),
         answer_meta(ALL),
     ],
-};
+);
 
 /// Params of `elicitation/create`, for a form or for a URL.
-pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
-    name: "ElicitRequestParams",
-    fields: &[
+pub static ELICIT_REQUEST_PARAMS: Shape = Shape::new(
+    "ElicitRequestParams",
+    &[
         opt("mode", R1125).of(Word(&["form", "url"])),
         req("message", R0618).of(Text),
         // Only a form has it. In the first revision with elicitation every question is a form.
@@ -499,67 +482,65 @@ pub static ELICIT_REQUEST_PARAMS: Shape = Shape {
         TASK,
         question_meta(ELICITATION_LEGACY),
     ],
-};
+);
 
 /// Answer to `elicitation/create`.
-pub static ELICIT_RESULT: Shape = Shape {
-    name: "ElicitResult",
-    fields: &[
+pub static ELICIT_RESULT: Shape = Shape::new(
+    "ElicitResult",
+    &[
         req("action", R0618).of(Word(&["accept", "decline", "cancel"])),
         opt("content", R0618).of(Free),
         answer_meta(ELICITATION_LEGACY),
     ],
-};
+);
 
 /// Params of `roots/list`.
-pub static LIST_ROOTS_REQUEST_PARAMS: Shape =
-    Shape { name: "ListRootsRequest.params", fields: &[question_meta(ALL)] };
+pub static LIST_ROOTS_REQUEST_PARAMS: Shape = Shape::new("ListRootsRequest.params", &[question_meta(ALL)]);
 
 /// Answer to `roots/list`.
 pub static LIST_ROOTS_RESULT: Shape =
-    Shape { name: "ListRootsResult", fields: &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)] };
+    Shape::new("ListRootsResult", &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)]);
 
 /// A directory or file that the client offers to the server.
-pub static ROOT: Shape =
-    Shape { name: "Root", fields: &[req("uri", ALL).of(Uri), opt("name", ALL).of(Key), META] };
+pub static ROOT: Shape = Shape::new("Root", &[req("uri", ALL).of(Uri), opt("name", ALL).of(Key), META]);
 
 /// Asks the receiver to run a request as a task.
-pub static TASK_METADATA: Shape = Shape { name: "TaskMetadata", fields: &[opt("ttl", ONLY_1125).of(Whole)] };
+pub static TASK_METADATA: Shape = Shape::new("TaskMetadata", &[opt("ttl", ONLY_1125).of(Whole)]);
 
 /// A message of a conversation with a model.
-pub static SAMPLING_MESSAGE: Shape = Shape {
-    name: "SamplingMessage",
-    fields: &[
+pub static SAMPLING_MESSAGE: Shape = Shape::new(
+    "SamplingMessage",
+    &[
         req("role", ALL).of(Word(ROLES)),
         req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
         opt(meta::META, R1125).of(Free),
     ],
-};
+);
 
 /// Which properties of a model matter to the server.
-pub static MODEL_PREFERENCES: Shape = Shape {
-    name: "ModelPreferences",
-    fields: &[
+pub static MODEL_PREFERENCES: Shape = Shape::new(
+    "ModelPreferences",
+    &[
         opt("hints", ALL).opens(List(&MODEL_HINT)),
         opt("costPriority", ALL).of(Share),
         opt("speedPriority", ALL).of(Share),
         opt("intelligencePriority", ALL).of(Share),
     ],
-};
+);
 
 /// A hint at which model to choose.
-pub static MODEL_HINT: Shape = Shape { name: "ModelHint", fields: &[opt("name", ALL).of(Key)] };
+pub static MODEL_HINT: Shape = Shape::new("ModelHint", &[opt("name", ALL).of(Key)]);
 
 /// Whether the model may or must use tools.
 pub static TOOL_CHOICE: Shape =
-    Shape { name: "ToolChoice", fields: &[opt("mode", R1125).of(Word(&["auto", "none", "required"]))] };
+    Shape::new("ToolChoice", &[opt("mode", R1125).of(Word(&["auto", "none", "required"]))]);
 
 // Peers and their capabilities.
 
 /// Name and version of a server's or client's program.
-pub static IMPLEMENTATION: Shape = Shape {
-    name: "Implementation",
-    fields: &[
+pub static IMPLEMENTATION: Shape = Shape::new(
+    "Implementation",
+    &[
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         req("version", ALL).of(Text),
@@ -567,12 +548,12 @@ pub static IMPLEMENTATION: Shape = Shape {
         opt("websiteUrl", R1125).of(Uri),
         ICONS,
     ],
-};
+);
 
 /// What a server can do.
-pub static SERVER_CAPABILITIES: Shape = Shape {
-    name: "ServerCapabilities",
-    fields: &[
+pub static SERVER_CAPABILITIES: Shape = Shape::new(
+    "ServerCapabilities",
+    &[
         opt("experimental", ALL).of(Free),
         opt("extensions", MODERN).of(Free),
         opt("logging", ALL).of(Free),
@@ -582,46 +563,46 @@ pub static SERVER_CAPABILITIES: Shape = Shape {
         opt("tools", ALL).opens(Object(&SERVER_CAPABILITIES_TOOLS)),
         opt("tasks", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS)),
     ],
-};
+);
 
 /// What a server can do about prompts.
 pub static SERVER_CAPABILITIES_PROMPTS: Shape =
-    Shape { name: "ServerCapabilities.prompts", fields: &[opt("listChanged", ALL).of(Flag)] };
+    Shape::new("ServerCapabilities.prompts", &[opt("listChanged", ALL).of(Flag)]);
 
 /// What a server can do about resources.
-pub static SERVER_CAPABILITIES_RESOURCES: Shape = Shape {
-    name: "ServerCapabilities.resources",
-    fields: &[opt("subscribe", ALL).of(Flag), opt("listChanged", ALL).of(Flag)],
-};
+pub static SERVER_CAPABILITIES_RESOURCES: Shape = Shape::new(
+    "ServerCapabilities.resources",
+    &[opt("subscribe", ALL).of(Flag), opt("listChanged", ALL).of(Flag)],
+);
 
 /// What a server can do about tools.
 pub static SERVER_CAPABILITIES_TOOLS: Shape =
-    Shape { name: "ServerCapabilities.tools", fields: &[opt("listChanged", ALL).of(Flag)] };
+    Shape::new("ServerCapabilities.tools", &[opt("listChanged", ALL).of(Flag)]);
 
 /// What a server can do about tasks.
-pub static SERVER_CAPABILITIES_TASKS: Shape = Shape {
-    name: "ServerCapabilities.tasks",
-    fields: &[
+pub static SERVER_CAPABILITIES_TASKS: Shape = Shape::new(
+    "ServerCapabilities.tasks",
+    &[
         opt("list", ONLY_1125).of(Free),
         opt("cancel", ONLY_1125).of(Free),
         opt("requests", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS)),
     ],
-};
+);
 
 /// Which requests a server can run as tasks.
-pub static SERVER_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
-    name: "ServerCapabilities.tasks.requests",
-    fields: &[opt("tools", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS))],
-};
+pub static SERVER_CAPABILITIES_TASKS_REQUESTS: Shape = Shape::new(
+    "ServerCapabilities.tasks.requests",
+    &[opt("tools", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS))],
+);
 
 /// Which requests about tools a server can run as tasks.
 pub static SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS: Shape =
-    Shape { name: "ServerCapabilities.tasks.requests.tools", fields: &[opt("call", ONLY_1125).of(Free)] };
+    Shape::new("ServerCapabilities.tasks.requests.tools", &[opt("call", ONLY_1125).of(Free)]);
 
 /// What a client can do.
-pub static CLIENT_CAPABILITIES: Shape = Shape {
-    name: "ClientCapabilities",
-    fields: &[
+pub static CLIENT_CAPABILITIES: Shape = Shape::new(
+    "ClientCapabilities",
+    &[
         opt("experimental", ALL).of(Free),
         opt("extensions", MODERN).of(Free),
         opt("roots", ALL).opens(Object(&CLIENT_CAPABILITIES_ROOTS)),
@@ -629,72 +610,66 @@ pub static CLIENT_CAPABILITIES: Shape = Shape {
         opt("elicitation", R0618).opens(Object(&CLIENT_CAPABILITIES_ELICITATION)),
         opt("tasks", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS)),
     ],
-};
+);
 
 /// What a client can do about roots.
 pub static CLIENT_CAPABILITIES_ROOTS: Shape =
-    Shape { name: "ClientCapabilities.roots", fields: &[opt("listChanged", LEGACY).of(Flag)] };
+    Shape::new("ClientCapabilities.roots", &[opt("listChanged", LEGACY).of(Flag)]);
 
 /// What a client can do about sampling.
-pub static CLIENT_CAPABILITIES_SAMPLING: Shape = Shape {
-    name: "ClientCapabilities.sampling",
-    fields: &[opt("context", R1125).of(Free), opt("tools", R1125).of(Free)],
-};
+pub static CLIENT_CAPABILITIES_SAMPLING: Shape = Shape::new(
+    "ClientCapabilities.sampling",
+    &[opt("context", R1125).of(Free), opt("tools", R1125).of(Free)],
+);
 
 /// Which modes of elicitation a client supports.
-pub static CLIENT_CAPABILITIES_ELICITATION: Shape = Shape {
-    name: "ClientCapabilities.elicitation",
-    fields: &[opt("form", R1125).of(Free), opt("url", R1125).of(Free)],
-};
+pub static CLIENT_CAPABILITIES_ELICITATION: Shape =
+    Shape::new("ClientCapabilities.elicitation", &[opt("form", R1125).of(Free), opt("url", R1125).of(Free)]);
 
 /// What a client can do about tasks.
-pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape {
-    name: "ClientCapabilities.tasks",
-    fields: &[
+pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape::new(
+    "ClientCapabilities.tasks",
+    &[
         opt("list", ONLY_1125).of(Free),
         opt("cancel", ONLY_1125).of(Free),
         opt("requests", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS)),
     ],
-};
+);
 
 /// Which questions a client can run as tasks.
-pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape {
-    name: "ClientCapabilities.tasks.requests",
-    fields: &[
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape::new(
+    "ClientCapabilities.tasks.requests",
+    &[
         opt("sampling", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING)),
         opt("elicitation", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION)),
     ],
-};
+);
 
 /// Which questions of sampling a client can run as tasks.
-pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape = Shape {
-    name: "ClientCapabilities.tasks.requests.sampling",
-    fields: &[opt("createMessage", ONLY_1125).of(Free)],
-};
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING: Shape =
+    Shape::new("ClientCapabilities.tasks.requests.sampling", &[opt("createMessage", ONLY_1125).of(Free)]);
 
 /// Which questions of elicitation a client can run as tasks.
-pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape = Shape {
-    name: "ClientCapabilities.tasks.requests.elicitation",
-    fields: &[opt("create", ONLY_1125).of(Free)],
-};
+pub static CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION: Shape =
+    Shape::new("ClientCapabilities.tasks.requests.elicitation", &[opt("create", ONLY_1125).of(Free)]);
 
 /// What a subscription listens to.
-pub static SUBSCRIPTION_FILTER: Shape = Shape {
-    name: "SubscriptionFilter",
-    fields: &[
+pub static SUBSCRIPTION_FILTER: Shape = Shape::new(
+    "SubscriptionFilter",
+    &[
         opt("toolsListChanged", MODERN).of(Flag),
         opt("promptsListChanged", MODERN).of(Flag),
         opt("resourcesListChanged", MODERN).of(Flag),
         opt("resourceSubscriptions", MODERN).of(Texts(usize::MAX)),
     ],
-};
+);
 
 // What a server offers.
 
 /// A tool.
-pub static TOOL: Shape = Shape {
-    name: "Tool",
-    fields: &[
+pub static TOOL: Shape = Shape::new(
+    "Tool",
+    &[
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         opt("description", ALL).of(Text),
@@ -705,30 +680,30 @@ pub static TOOL: Shape = Shape {
         ICONS,
         META,
     ],
-};
+);
 
 /// Hints at how a tool behaves.
-pub static TOOL_ANNOTATIONS: Shape = Shape {
-    name: "ToolAnnotations",
-    fields: &[
+pub static TOOL_ANNOTATIONS: Shape = Shape::new(
+    "ToolAnnotations",
+    &[
         opt("title", R0326).of(Text),
         opt("readOnlyHint", R0326).of(Flag),
         opt("destructiveHint", R0326).of(Flag),
         opt("idempotentHint", R0326).of(Flag),
         opt("openWorldHint", R0326).of(Flag),
     ],
-};
+);
 
 /// How a tool is run.
-pub static TOOL_EXECUTION: Shape = Shape {
-    name: "ToolExecution",
-    fields: &[opt("taskSupport", ONLY_1125).of(Word(&["forbidden", "optional", "required"]))],
-};
+pub static TOOL_EXECUTION: Shape = Shape::new(
+    "ToolExecution",
+    &[opt("taskSupport", ONLY_1125).of(Word(&["forbidden", "optional", "required"]))],
+);
 
 /// A prompt.
-pub static PROMPT: Shape = Shape {
-    name: "Prompt",
-    fields: &[
+pub static PROMPT: Shape = Shape::new(
+    "Prompt",
+    &[
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         opt("description", ALL).of(Text),
@@ -736,29 +711,29 @@ pub static PROMPT: Shape = Shape {
         ICONS,
         META,
     ],
-};
+);
 
 /// An argument of a prompt.
-pub static PROMPT_ARGUMENT: Shape = Shape {
-    name: "PromptArgument",
-    fields: &[
+pub static PROMPT_ARGUMENT: Shape = Shape::new(
+    "PromptArgument",
+    &[
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         opt("description", ALL).of(Text),
         opt("required", ALL).of(Flag),
     ],
-};
+);
 
 /// A message of a prompt.
-pub static PROMPT_MESSAGE: Shape = Shape {
-    name: "PromptMessage",
-    fields: &[req("role", ALL).of(Word(ROLES)), req("content", ALL).opens(Content(CONTENT))],
-};
+pub static PROMPT_MESSAGE: Shape = Shape::new(
+    "PromptMessage",
+    &[req("role", ALL).of(Word(ROLES)), req("content", ALL).opens(Content(CONTENT))],
+);
 
 /// A resource.
-pub static RESOURCE: Shape = Shape {
-    name: "Resource",
-    fields: &[
+pub static RESOURCE: Shape = Shape::new(
+    "Resource",
+    &[
         req("uri", ALL).of(Uri),
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
@@ -769,12 +744,12 @@ pub static RESOURCE: Shape = Shape {
         ICONS,
         META,
     ],
-};
+);
 
 /// A template for the URIs of resources.
-pub static RESOURCE_TEMPLATE: Shape = Shape {
-    name: "ResourceTemplate",
-    fields: &[
+pub static RESOURCE_TEMPLATE: Shape = Shape::new(
+    "ResourceTemplate",
+    &[
         req("uriTemplate", ALL).of(Key),
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
@@ -784,19 +759,19 @@ pub static RESOURCE_TEMPLATE: Shape = Shape {
         ICONS,
         META,
     ],
-};
+);
 
 /// The content of a resource: text, or bytes in base64.
-pub static RESOURCE_CONTENTS: Shape = Shape {
-    name: "ResourceContents",
-    fields: &[
+pub static RESOURCE_CONTENTS: Shape = Shape::new(
+    "ResourceContents",
+    &[
         req("uri", ALL).of(Uri),
         opt("mimeType", ALL).of(Text),
         opt("text", ALL).of(Text),
         opt("blob", ALL).of(Text),
         META,
     ],
-};
+);
 
 /// Returns the members of which an object of this shape has exactly one. Where a server sends several, the first of
 /// this list counts.
@@ -805,31 +780,31 @@ pub fn one_of(shape: &Shape) -> &'static [&'static str] {
 }
 
 /// Suggestions for the value of an argument.
-pub static COMPLETION: Shape = Shape {
-    name: "CompleteResult.completion",
-    fields: &[req("values", ALL).of(Texts(100)), opt("total", ALL).of(Whole), opt("hasMore", ALL).of(Flag)],
-};
+pub static COMPLETION: Shape = Shape::new(
+    "CompleteResult.completion",
+    &[req("values", ALL).of(Texts(100)), opt("total", ALL).of(Whole), opt("hasMore", ALL).of(Flag)],
+);
 
 /// For whom a piece of content is meant, and how important it is.
-pub static ANNOTATIONS: Shape = Shape {
-    name: "Annotations",
-    fields: &[
+pub static ANNOTATIONS: Shape = Shape::new(
+    "Annotations",
+    &[
         opt("audience", ALL).of(Words(ROLES)),
         opt("priority", ALL).of(Share),
         opt("lastModified", R0618).of(Text),
     ],
-};
+);
 
 /// An icon.
-pub static ICON: Shape = Shape {
-    name: "Icon",
-    fields: &[
+pub static ICON: Shape = Shape::new(
+    "Icon",
+    &[
         req("src", R1125).of(Uri),
         opt("mimeType", R1125).of(Text),
         opt("sizes", R1125).of(Texts(usize::MAX)),
         opt("theme", R1125).of(Word(&["light", "dark"])),
     ],
-};
+);
 
 // Blocks of content.
 
@@ -853,24 +828,24 @@ pub static SAMPLING_CONTENT: &[Kind] = &[
 
 /// Text.
 pub static TEXT_CONTENT: Shape =
-    Shape { name: "TextContent", fields: &[req("text", ALL).of(Said), annotations(ALL), META] };
+    Shape::new("TextContent", &[req("text", ALL).of(Said), annotations(ALL), META]);
 
 /// An image.
-pub static IMAGE_CONTENT: Shape = Shape {
-    name: "ImageContent",
-    fields: &[req("data", ALL).of(Text), req("mimeType", ALL).of(Text), annotations(ALL), META],
-};
+pub static IMAGE_CONTENT: Shape = Shape::new(
+    "ImageContent",
+    &[req("data", ALL).of(Text), req("mimeType", ALL).of(Text), annotations(ALL), META],
+);
 
 /// Sound.
-pub static AUDIO_CONTENT: Shape = Shape {
-    name: "AudioContent",
-    fields: &[req("data", R0326).of(Text), req("mimeType", R0326).of(Text), annotations(R0326), META],
-};
+pub static AUDIO_CONTENT: Shape = Shape::new(
+    "AudioContent",
+    &[req("data", R0326).of(Text), req("mimeType", R0326).of(Text), annotations(R0326), META],
+);
 
 /// A link to a resource that the client can read. `resources/list` need not list it.
-pub static RESOURCE_LINK: Shape = Shape {
-    name: "ResourceLink",
-    fields: &[
+pub static RESOURCE_LINK: Shape = Shape::new(
+    "ResourceLink",
+    &[
         req("uri", R0618).of(Uri),
         req("name", R0618).of(Key),
         opt("title", R0618).of(Text),
@@ -881,33 +856,33 @@ pub static RESOURCE_LINK: Shape = Shape {
         ICONS,
         META,
     ],
-};
+);
 
 /// A resource together with its content.
-pub static EMBEDDED_RESOURCE: Shape = Shape {
-    name: "EmbeddedResource",
-    fields: &[req("resource", ALL).opens(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
-};
+pub static EMBEDDED_RESOURCE: Shape = Shape::new(
+    "EmbeddedResource",
+    &[req("resource", ALL).opens(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
+);
 
 /// A request of a model to use a tool.
-pub static TOOL_USE_CONTENT: Shape = Shape {
-    name: "ToolUseContent",
-    fields: &[
+pub static TOOL_USE_CONTENT: Shape = Shape::new(
+    "ToolUseContent",
+    &[
         req("id", R1125).of(Text),
         req("name", R1125).of(Key),
         req("input", R1125).of(Free),
         opt(meta::META, R1125).of(Free),
     ],
-};
+);
 
 /// The result of a tool, for the model that asked for it.
-pub static TOOL_RESULT_CONTENT: Shape = Shape {
-    name: "ToolResultContent",
-    fields: &[
+pub static TOOL_RESULT_CONTENT: Shape = Shape::new(
+    "ToolResultContent",
+    &[
         req("toolUseId", R1125).of(Text),
         req("content", R1125).opens(Contents(CONTENT)),
         Field { exists: R1125, ..STRUCTURED_CONTENT },
         opt("isError", R1125).of(Flag),
         opt(meta::META, R1125).of(Free),
     ],
-};
+);

@@ -117,6 +117,11 @@ impl Revisions {
         Revisions(self.0 | other.0)
     }
 
+    /// Returns the revisions that are not in the set.
+    pub const fn not(self) -> Revisions {
+        Revisions(Self::ALL.0 & !self.0)
+    }
+
     /// Returns whether the revision is in the set.
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & revision.bit() != 0

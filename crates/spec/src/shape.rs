@@ -2,10 +2,6 @@
 
 use crate::revision::{Revision, Revisions};
 
-/// How many levels of shapes are searched to find out whether a shape concerns a revision. Shapes may hold each other
-/// in a circle, so the search needs an end; four levels lead from a result over an entry to the entry's content.
-const DEPTH: u8 = 4;
-
 /// An object type of the schema, with the fields that it has in any revision.
 ///
 /// A field that no row names is unknown. It is passed on unchanged
@@ -16,6 +12,8 @@ pub struct Shape {
     pub name: &'static str,
     /// Its fields.
     pub fields: &'static [Field],
+    /// The revisions for which an object may have to be changed.
+    concerned: Revisions,
 }
 
 /// One field of a [`Shape`].
@@ -110,6 +108,21 @@ pub enum Opens {
 }
 
 impl Opens {
+    /// Returns whether the value may have to be changed for a peer of this revision.
+    pub const fn concerns(self, revision: Revision) -> bool {
+        self.concerned().contains(revision)
+    }
+
+    const fn concerned(self) -> Revisions {
+        match self {
+            Opens::Nothing => Revisions::NONE,
+            Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => shape.concerned,
+            Opens::Content(kinds) | Opens::Contents(kinds) => kinds_concerned(kinds),
+            // Some revisions allow several blocks here, others only one.
+            Opens::ContentOrList(_) => Revisions::ALL,
+        }
+    }
+
     /// Iterates over the shapes of the objects in the value.
     pub fn shapes(self) -> impl Iterator<Item = &'static Shape> {
         let (one, kinds): (_, &'static [Kind]) = match self {
@@ -119,6 +132,17 @@ impl Opens {
         };
         one.into_iter().chain(kinds.iter().map(|kind| kind.shape))
     }
+}
+
+/// Returns the revisions for which a block of one of these kinds may have to be changed.
+const fn kinds_concerned(kinds: &[Kind]) -> Revisions {
+    let mut concerned = Revisions::NONE;
+    let mut at = 0;
+    while at < kinds.len() {
+        concerned = concerned.or(kinds[at].exists.not()).or(kinds[at].shape.concerned);
+        at += 1;
+    }
+    concerned
 }
 
 /// A kind of content block.
@@ -133,6 +157,17 @@ pub struct Kind {
 }
 
 impl Shape {
+    /// Returns the shape with these fields.
+    pub const fn new(name: &'static str, fields: &'static [Field]) -> Shape {
+        let mut concerned = Revisions::NONE;
+        let mut at = 0;
+        while at < fields.len() {
+            concerned = concerned.or(fields[at].concerned());
+            at += 1;
+        }
+        Shape { name, fields, concerned }
+    }
+
     /// Returns the row of a field; `None` where no row names it.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|f| f.name == name)
@@ -145,31 +180,8 @@ impl Shape {
 
     /// Returns whether an object of this shape may have to be changed for a peer of this revision. Any other object
     /// is passed on without being read.
-    pub fn concerns(&self, revision: Revision) -> bool {
-        self.concerns_within(revision, DEPTH)
-    }
-
-    fn concerns_within(&self, revision: Revision, depth: u8) -> bool {
-        if depth == 0 {
-            return false;
-        }
-        let kinds = |kinds: &'static [Kind]| {
-            kinds.iter().any(|k| !k.exists.contains(revision) || k.shape.concerns_within(revision, depth - 1))
-        };
-        self.fields.iter().any(|f| {
-            !f.exists.contains(revision)
-                || f.narrow.is_some_and(|(narrow, _)| narrow.contains(revision))
-                || f.stand_in.is_some()
-                || match f.opens {
-                    Opens::Nothing => false,
-                    Opens::Object(s) | Opens::List(s) | Opens::Map(s) => {
-                        s.concerns_within(revision, depth - 1)
-                    }
-                    Opens::Content(k) | Opens::Contents(k) => kinds(k),
-                    // Some revisions allow several blocks here, others only one.
-                    Opens::ContentOrList(_) => true,
-                }
-        })
+    pub const fn concerns(&self, revision: Revision) -> bool {
+        self.concerned.contains(revision)
     }
 }
 
@@ -194,6 +206,16 @@ pub(crate) const fn req(name: &'static str, exists: Revisions) -> Field {
 }
 
 impl Field {
+    /// Returns the revisions for which an object may have to be changed because of this field.
+    const fn concerned(&self) -> Revisions {
+        let narrow = match self.narrow {
+            Some((revisions, _)) => revisions,
+            None => Revisions::NONE,
+        };
+        let stand_in = if self.stand_in.is_some() { Revisions::ALL } else { Revisions::NONE };
+        self.exists.not().or(narrow).or(stand_in).or(self.opens.concerned())
+    }
+
     /// Sets what the value has to be.
     pub(crate) const fn of(mut self, is: Is) -> Field {
         self.is = is;

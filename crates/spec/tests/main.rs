@@ -567,25 +567,21 @@ fn a_wrong_row_is_noticed() {
     const SINCE: Revisions = Revisions::since(Revision::V2025_06_18);
     const META: Field = of(row(meta::META, SINCE, NONE, Opens::Nothing), Is::Free);
     const ROLE: Field = of(row("role", ALL, ALL, Opens::Nothing), Is::Word(&["user", "assistant"]));
-    static RIGHT: Shape = Shape { name: "Root", fields: &[URI, NAME, META] };
-    static MISSING: Shape = Shape { name: "Root", fields: &[URI, META] };
-    static EXTRA: Shape =
-        Shape { name: "Root", fields: &[URI, NAME, META, row("extra", ALL, NONE, Opens::Nothing)] };
-    static TOO_LONG: Shape = Shape {
-        name: "Root",
-        fields: &[URI, NAME, of(row(meta::META, ALL, NONE, Opens::Nothing), Is::Free)],
-    };
+    static RIGHT: Shape = Shape::new("Root", &[URI, NAME, META]);
+    static MISSING: Shape = Shape::new("Root", &[URI, META]);
+    static EXTRA: Shape = Shape::new("Root", &[URI, NAME, META, row("extra", ALL, NONE, Opens::Nothing)]);
+    static TOO_LONG: Shape =
+        Shape::new("Root", &[URI, NAME, of(row(meta::META, ALL, NONE, Opens::Nothing), Is::Free)]);
     static NOT_REQUIRED: Shape =
-        Shape { name: "Root", fields: &[of(row("uri", ALL, NONE, Opens::Nothing), Is::Uri), NAME, META] };
+        Shape::new("Root", &[of(row("uri", ALL, NONE, Opens::Nothing), Is::Uri), NAME, META]);
     static REQUIRED: Shape =
-        Shape { name: "Root", fields: &[URI, of(row("name", ALL, ALL, Opens::Nothing), Is::Text), META] };
-    static OF_ANOTHER_TYPE: Shape = Shape { name: "Root", fields: &[URI, of(NAME, Is::Flag), META] };
-    static NOT_OPENED: Shape =
-        Shape { name: "PromptMessage", fields: &[ROLE, row("content", ALL, ALL, Opens::Nothing)] };
-    static WRONG_KINDS: Shape = Shape {
-        name: "PromptMessage",
-        fields: &[ROLE, row("content", ALL, ALL, Opens::Content(fields::SAMPLING_CONTENT))],
-    };
+        Shape::new("Root", &[URI, of(row("name", ALL, ALL, Opens::Nothing), Is::Text), META]);
+    static OF_ANOTHER_TYPE: Shape = Shape::new("Root", &[URI, of(NAME, Is::Flag), META]);
+    static NOT_OPENED: Shape = Shape::new("PromptMessage", &[ROLE, row("content", ALL, ALL, Opens::Nothing)]);
+    static WRONG_KINDS: Shape = Shape::new(
+        "PromptMessage",
+        &[ROLE, row("content", ALL, ALL, Opens::Content(fields::SAMPLING_CONTENT))],
+    );
 
     let schemas = schemas();
     let differences = |shape: &'static Shape| -> usize {

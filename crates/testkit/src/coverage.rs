@@ -173,19 +173,19 @@ fn port(url: &str) -> String {
     authority.rsplit(':').next().unwrap_or_default().to_owned()
 }
 
-/// Keeps the entry of a port until it is dropped: another program may get the port afterwards.
-pub(crate) struct Place(String);
+/// The entry of a port. It is removed when this is dropped, since another program may get the port afterwards.
+pub(crate) struct PortEntry(String);
 
-impl Drop for Place {
+impl Drop for PortEntry {
     fn drop(&mut self) {
         PORTS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
 /// Remembers what serves a URL.
-pub(crate) fn serves(url: &str, between: Between) -> Place {
+pub(crate) fn remember_port(url: &str, between: Between) -> PortEntry {
     PORTS.lock().unwrap_or_else(PoisonError::into_inner).insert(port(url), between);
-    Place(port(url))
+    PortEntry(port(url))
 }
 
 /// Returns what is between a test and the server at a URL.
@@ -202,7 +202,7 @@ pub fn saw_http(url: &str, sent: &str, got: &str) {
     observer.sent(1, body.as_bytes(), &headers, None);
     let bodies = got.lines().filter_map(|line| serde_json::from_str(line).ok());
     for message in bodies.chain([Value::Null]) {
-        observer.came(&Arrival::Message(1, message, String::new()), None);
+        observer.received(&Arrival::Message(1, message, String::new()), None);
     }
 }
 
@@ -250,7 +250,7 @@ impl Observer {
     ///
     /// It shows a revision: that of the session which it opens, that of the request which it answers, or else that of
     /// the session in which it came.
-    pub fn came(&mut self, arrival: &Arrival, session: Option<&str>) {
+    pub fn received(&mut self, arrival: &Arrival, session: Option<&str>) {
         if let Some(revision) = self.shown(arrival, session) {
             note(revision, self.wire, self.between, false);
         }
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(of("dateline", &["stdio"]), Between::Gateway);
         assert_eq!(of("dateline", &["demo", "--stdio"]), Between::Nothing);
         assert_eq!(of("other", &["serve"]), Between::Nothing);
-        let _place = serves("http://0.0.0.0:4400/mcp", Between::Gateway);
+        let _port = remember_port("http://0.0.0.0:4400/mcp", Between::Gateway);
         assert_eq!(between_at("http://127.0.0.1:4400/sse"), Between::Gateway);
         assert_eq!(between_at("http://127.0.0.1:4401/mcp"), Between::Nothing);
     }

@@ -10,11 +10,11 @@
 
 mod arrival;
 mod coverage;
-mod hearing;
 mod link;
 pub mod matrix;
 mod program;
 pub mod referee;
+mod traffic;
 
 use std::collections::VecDeque;
 
@@ -27,10 +27,10 @@ use program::{prepared, started};
 
 pub use arrival::{Arrival, Exchange, Head, LATEST_LEGACY, LEGACY, LEGACY_WIRES, MODERN, Reply, WIRES, Wire};
 pub use coverage::{Between, Note, Observer, covers, run, saw_http};
-pub use hearing::{Heard, Hearing, heard};
 pub use link::{header, http, modern_headers, sse_url};
 pub use program::{PATIENCE, Program};
 pub use testkit_macros::test;
+pub use traffic::{ScriptedTraffic, TrafficJudge, traffic_path};
 
 enum Link {
     Stdio(Option<Box<dyn AsyncWrite + Send + Unpin>>),
@@ -56,7 +56,7 @@ pub struct Client {
     /// Whether the referee does not judge the messages to this client and those of its program to scripted servers. The
     /// test says why.
     pub unjudged: bool,
-    hearing: hearing::Hearing,
+    judge: traffic::TrafficJudge,
     /// The exchanges that end sessions. Their bodies are no messages.
     deletions: Vec<Exchange>,
     next_id: u64,
@@ -187,7 +187,7 @@ impl Client {
             revision: None,
             capabilities: json!({}),
             unjudged: false,
-            hearing: hearing::Hearing::new(spec::Direction::ToClient),
+            judge: traffic::TrafficJudge::new(spec::Direction::ToClient),
             deletions: Vec::new(),
             next_id: 1,
             next_exchange: 1,
@@ -290,7 +290,7 @@ impl Client {
 
     /// Sends a text as it is: over standard streams as a line, over HTTP as a body.
     pub async fn send_text(&mut self, text: &str, headers: &[(&str, &str)]) -> Exchange {
-        self.hearing.asks(&serde_json::from_str(text).unwrap_or_default());
+        self.judge.note_requests(&serde_json::from_str(text).unwrap_or_default());
         if let Link::Stdio(stdin) = &mut self.link {
             let stdin = stdin.as_mut().expect("the input is open");
             stdin.write_all(format!("{text}\n").as_bytes()).await.expect("the program reads its input");
@@ -356,7 +356,7 @@ impl Client {
     /// Waits for the first arrival for which `test` returns true, and takes it out of the queue.
     pub async fn wait(&mut self, what: &str, test: impl Fn(&Arrival) -> bool) -> Arrival {
         let arrival = self.awaited(what, test).await;
-        self.observer.came(&arrival, self.revision);
+        self.observer.received(&arrival, self.revision);
         arrival
     }
 
@@ -384,7 +384,7 @@ impl Client {
         let unnamed = (!matches!(self.link, Link::Stdio(_))).then_some(spec::Revision::UNNAMED);
         if let (Arrival::Message(exchange, message, _), false) = (arrival, self.unjudged)
             && !self.deletions.contains(exchange)
-            && let Err(why) = self.hearing.hear(message, assumed, unnamed)
+            && let Err(why) = self.judge.judge(message, assumed, unnamed)
         {
             panic!("{why}");
         }
@@ -471,7 +471,7 @@ impl Drop for Client {
             self.leftovers();
         }
         if let Some(program) = &mut self.program {
-            program.heard.unjudged |= self.unjudged;
+            program.traffic.unjudged |= self.unjudged;
         }
     }
 }

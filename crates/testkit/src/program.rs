@@ -8,7 +8,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::mpsc;
 
 use crate::coverage;
-use crate::hearing::Heard;
+use crate::traffic::ScriptedTraffic;
 
 /// How long a test waits for something that must come: much longer than any answer takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,9 +21,9 @@ pub struct Program {
     pub url: Option<String>,
     /// The lines that it wrote to standard error and that no test has taken yet.
     said: mpsc::UnboundedReceiver<String>,
-    pub(crate) heard: Heard,
+    pub(crate) traffic: ScriptedTraffic,
     /// Keeps what is known of its port.
-    _place: Option<coverage::Place>,
+    _port: Option<coverage::PortEntry>,
 }
 
 impl Program {
@@ -31,16 +31,16 @@ impl Program {
         child: Child,
         url: Option<String>,
         mut lines: tokio::io::Lines<BufReader<ChildStderr>>,
-        place: Option<coverage::Place>,
+        port: Option<coverage::PortEntry>,
     ) -> Program {
-        let heard = Heard::from(&child);
+        let traffic = ScriptedTraffic::of(&child);
         let (says, said) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 let _ = says.send(line);
             }
         });
-        Program { child, url, said, heard, _place: place }
+        Program { child, url, said, traffic, _port: port }
     }
 
     /// Waits for the next line on standard error that contains a text.
@@ -76,8 +76,8 @@ impl Program {
             panic!("{command:?} ended without serving");
         });
         let url = url.await.expect("it serves in time");
-        let place = coverage::serves(&url, coverage::between(command));
-        Program::new(child, Some(url), lines, Some(place))
+        let port = coverage::remember_port(&url, coverage::between(command));
+        Program::new(child, Some(url), lines, Some(port))
     }
 }
 

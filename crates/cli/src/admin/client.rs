@@ -45,7 +45,7 @@ pub(crate) async fn logs(
         return Ok(Err(whole(body).await?));
     }
     accepted(status)?;
-    Ok(Ok(body.map(|chunk| chunk.map_err(Failure::Reach))))
+    Ok(Ok(body.map(|chunk| chunk.map_err(Failure::Unreachable))))
 }
 
 /// The pairs as the query of a URL.
@@ -57,7 +57,7 @@ fn accepted(status: StatusCode) -> Result<(), Failure> {
     if status.is_success() {
         return Ok(());
     }
-    Err(Failure::Answer(format!("the running dateline answers {status}")))
+    Err(Failure::ServerError(format!("the running dateline answered with the HTTP status {status}")))
 }
 
 async fn send(
@@ -65,10 +65,13 @@ async fn send(
     method: Method,
     uri: &str,
 ) -> Result<(StatusCode, impl Stream<Item = Result<Bytes, String>> + Unpin + use<>), Failure> {
-    let socket =
-        socket_path(admin).ok_or_else(|| Failure::Usage("name the socket with --admin-socket".into()))?;
+    let socket = socket_path(admin).ok_or_else(|| {
+        Failure::Usage(
+            "the admin socket cannot be found, since $HOME is not set; name it with --admin-socket".into(),
+        )
+    })?;
     transport::unix::ask(&socket, method, uri).await.map_err(|why| {
-        Failure::Reach(format!("no dateline is running ({why}); start one with `dateline serve`"))
+        Failure::Unreachable(format!("no dateline is running ({why}); start one with `dateline serve`"))
     })
 }
 
@@ -78,9 +81,11 @@ async fn whole<T: DeserializeOwned>(
 ) -> Result<T, Failure> {
     let mut text = Vec::new();
     while let Some(chunk) = body.next().await {
-        text.extend_from_slice(&chunk.map_err(Failure::Reach)?);
+        text.extend_from_slice(&chunk.map_err(Failure::Unreachable)?);
     }
     serde_json::from_slice(&text).map_err(|why| {
-        Failure::Answer(format!("what answers at the admin socket is not a dateline of this version: {why}"))
+        Failure::ServerError(format!(
+            "the answer at the admin socket cannot be read: {why}; if another version of dateline is running, start it again with this one"
+        ))
     })
 }

@@ -18,6 +18,6 @@ fn socket_path(admin: &AdminOptions) -> Option<PathBuf> {
 fn default_socket() -> Option<PathBuf> {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| Path::new(folder).is_absolute()) {
         Some(folder) => Some(PathBuf::from(folder).join("dateline/admin.sock")),
-        None => config::state("admin.sock"),
+        None => config::state_file("admin.sock"),
     }
 }

@@ -31,7 +31,7 @@ const SOCKET_RETRY: Duration = Duration::from_secs(1);
 /// How long a request to start a server again waits for the server to come up.
 const RESTART_WAIT: Duration = Duration::from_secs(15);
 
-/// The admin API, for whoever can reach it.
+/// The admin API without tokens.
 fn router(gateway: Gateway) -> Router {
     Router::new()
         .route(admin::STATUS, get(status))
@@ -40,7 +40,7 @@ fn router(gateway: Gateway) -> Router {
         .with_state(gateway)
 }
 
-/// The admin API over HTTP. With tokens, a request needs one of them.
+/// The admin API over HTTP. If there are tokens, each request needs one of them.
 pub(crate) fn over_http(gateway: Gateway, tokens: Option<Arc<Tokens>>) -> Router {
     match tokens {
         None => router(gateway),
@@ -55,8 +55,8 @@ pub(crate) struct AdminSocket {
     opened: std::io::Result<Option<Socket>>,
 }
 
-/// Opens the admin socket. This is done before dateline says that it serves, since whoever reads that may ask for the
-/// status. `None` when no folder for the socket is known.
+/// Opens the admin socket; `None` when no folder for it is known. The caller does this before dateline prints that it
+/// serves, since whoever reads that may run `dateline status` at once.
 pub(crate) async fn open(admin: &AdminOptions) -> Option<AdminSocket> {
     let path = socket_path(admin)?;
     let opened = Socket::open(&path).await;
@@ -75,12 +75,12 @@ pub(crate) async fn serve(socket: Option<AdminSocket>, gateway: Gateway, shutdow
                 return;
             }
             Ok(None) if !warned => {
-                tracing::warn!(socket = %path.display(), "another dateline has the admin socket, and shows its own status");
+                tracing::warn!(socket = %path.display(), "another dateline uses the admin socket; `dateline status` shows the servers of that one");
                 warned = true;
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(socket = %path.display(), %error, "the admin socket cannot be opened; all else works");
+                tracing::warn!(socket = %path.display(), %error, "the admin socket cannot be opened, so `dateline status`, `logs` and `restart` do not reach this dateline");
                 return;
             }
         }
@@ -120,7 +120,7 @@ fn names(gateway: &Gateway) -> Vec<String> {
 }
 
 fn no_such_server(name: &str, servers: &[String]) -> String {
-    let meant = exit::meant(name, servers.iter().map(String::as_str));
+    let meant = exit::suggestion(name, servers.iter().map(String::as_str));
     match servers {
         [] => format!("there is no server {name:?}: none are configured"),
         _ if meant.is_empty() => format!("there is no server {name:?}; there are {}", servers.join(", ")),
@@ -131,7 +131,7 @@ fn no_such_server(name: &str, servers: &[String]) -> String {
 async fn logs(State(gateway): State<Gateway>, Query(query): Query<LogsQuery>) -> Response {
     let (kept, follow) = gateway.logs(query.server.as_deref());
     if let Some(server) = query.server.as_deref().filter(|_| kept.is_empty()) {
-        // A server that was taken away still has its lines; one that says nothing yet is a server all the same.
+        // A server that was removed still has lines, and a new one may have none yet.
         let servers = names(&gateway);
         if !servers.iter().any(|name| name == server) {
             return json(StatusCode::NOT_FOUND, &NoSuchServer { error: None, servers });

@@ -13,15 +13,15 @@ use gateway::admin::Refused;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::changes::Changes;
 use crate::exit::Failure;
-use crate::readers;
+use crate::file_watch::FileWatch;
+use crate::permissions;
 use crate::terminal::say;
 
-/// The shortest token: 16 characters of base64 are 12 bytes, which nobody guesses.
+/// The length of the shortest token: 16 characters of base64 are 12 random bytes, which nobody guesses.
 const SHORTEST: usize = 16;
 
-/// The digest of a token. All digests have one length, so that comparing them says nothing of the token's.
+/// The digest of a token. All digests have the same length, so a comparison tells nothing about that of the token.
 type TokenDigest = [u8; 32];
 
 /// A file of tokens, as it was last read.
@@ -38,7 +38,7 @@ impl Tokens {
     ) -> Result<Option<Arc<Tokens>>, Failure> {
         let Some(path) = file else { return Ok(None) };
         let known = read(&path).map_err(Failure::Usage)?;
-        if let Some(warning) = readers::of(&path) {
+        if let Some(warning) = permissions::warning(&path) {
             say(&format!("dateline: warning: {warning}"));
         }
         let token = Arc::new(Tokens { path, known: RwLock::new(known) });
@@ -85,11 +85,13 @@ fn digest(token: &str) -> TokenDigest {
 
 /// Reads the file again whenever it changes. A file with a mistake changes nothing.
 async fn reload(token: Arc<Tokens>, shutdown: CancellationToken) {
-    let Some(mut changes) = Changes::of(&token.path, "the admin token file") else { return };
+    let Some(mut changes) = FileWatch::of(&token.path, "the admin token file") else { return };
     while changes.next(&shutdown).await {
         match read(&token.path) {
             Ok(known) => *token.known.write().unwrap_or_else(PoisonError::into_inner) = known,
-            Err(why) => say(&format!("dateline: the changed admin token file is not used: {why}")),
+            Err(why) => say(&format!(
+                "dateline: the changed admin token file is not used, and the last tokens still are: {why}"
+            )),
         }
     }
 }
@@ -98,7 +100,7 @@ fn read(path: &Path) -> Result<Vec<TokenDigest>, String> {
     let shown = path.display();
     let make = format!("dateline key > {shown} && chmod 600 {shown}");
     let text = std::fs::read_to_string(path)
-        .map_err(|e| format!("cannot read the admin token file {shown}: {e}. This makes one: {make}"))?;
+        .map_err(|e| format!("cannot read the admin token file {shown}: {e}. To make one: {make}"))?;
     let mut known = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate() {
         if line.is_empty() || line.starts_with('#') {
@@ -107,15 +109,15 @@ fn read(path: &Path) -> Result<Vec<TokenDigest>, String> {
         // The line is a secret, so it is not shown.
         if line.len() < SHORTEST || !line.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(format!(
-                "{shown}:{}: this is no token: it must be {SHORTEST} visible ASCII characters or more, on a line of its \
-                 own, such as `dateline key` prints",
+                "{shown}:{}: this is not a token: a token is a line of at least {SHORTEST} visible ASCII characters, such as \
+                 `dateline key` prints",
                 at + 1
             ));
         }
         known.push(digest(line));
     }
     if known.is_empty() {
-        Err(format!("there is no token in {shown}. This makes one: {make}"))
+        Err(format!("there is no token in {shown}. To make one: {make}"))
     } else {
         Ok(known)
     }

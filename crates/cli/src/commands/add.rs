@@ -1,11 +1,11 @@
 //! `dateline add`.
 
-use crate::config::{self, Entry};
-use crate::configure::{lacks, own, served};
+use crate::config::{self, ServerEntry};
+use crate::config_commands::{config_path, doubts_about, running_state};
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::{AdminOptions, ConfigOptions};
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(
@@ -39,40 +39,40 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     }
     let entry = match (args.url, args.command.split_first()) {
         (Some(_), _) if !args.env.is_empty() => {
-            return Err(Failure::Usage(
-                "--env is for a command; what a URL is sent is said by --header".into(),
-            ));
+            return Err(Failure::Usage("--env sets variables of a command; for a URL, use --header".into()));
         }
-        (Some(url), _) => {
-            Entry { url: Some(url), headers: pairs(&args.headers, &['=', ':'])?, ..Entry::default() }
-        }
+        (Some(url), _) => ServerEntry {
+            url: Some(url),
+            headers: pairs(&args.headers, &['=', ':'])?,
+            ..ServerEntry::default()
+        },
         (None, Some(_)) if !args.headers.is_empty() => {
-            return Err(Failure::Usage(
-                "--header is for a URL; what a command is given is said by --env".into(),
-            ));
+            return Err(Failure::Usage("--header sets headers for a URL; for a command, use --env".into()));
         }
-        (None, Some((command, rest))) => Entry {
+        (None, Some((command, rest))) => ServerEntry {
             command: Some(command.clone()),
             args: rest.to_vec(),
             env: pairs(&args.env, &['='])?,
-            ..Entry::default()
+            ..ServerEntry::default()
         },
         (None, None) => {
             return Err(Failure::Usage("say what the server is: a URL, or -- COMMAND ARGS".into()));
         }
     };
     refuse(&args.name, &entry)?;
-    let path = own(&args.configured)?;
+    let path = config_path(&args.configured)?;
     let name = args.name;
-    let notes: String =
-        lacks(&name, &entry).iter().map(|note| format!("  but {}\n", words::line(note))).collect();
+    let notes: String = doubts_about(&name, &entry)
+        .iter()
+        .map(|note| format!("  warning: {}\n", escape::line(note)))
+        .collect();
     config::add(&path, &[(name.clone(), entry)]).map_err(Failure::Usage)?;
-    config::from(&path).map_err(Failure::Usage)?;
-    let served = served(&args.admin, &path, &name, true).await;
-    print(&format!("{} is now in {}; {served}\n{notes}", words::line(&name), path.display()))
+    config::load_file(&path).map_err(Failure::Usage)?;
+    let state = running_state(&args.admin, &path, &name, true).await;
+    print(&format!("{} was added to {}; {state}\n{notes}", escape::line(&name), path.display()))
 }
 
-/// Pairs of names and values, with the first of some characters between them.
+/// Reads pairs of a name and a value. The first of some characters is between them.
 fn pairs(words: &[String], between: &[char]) -> Result<Vec<(String, String)>, Failure> {
     let pair = |word: &String| {
         let (name, value) =
@@ -82,21 +82,22 @@ fn pairs(words: &[String], between: &[char]) -> Result<Vec<(String, String)>, Fa
     words.iter().map(pair).collect()
 }
 
-/// Refuses an entry that cannot be used whatever the environment says.
-fn refuse(name: &str, entry: &Entry) -> Result<(), Failure> {
+/// Refuses an entry that cannot be used in any environment.
+fn refuse(name: &str, entry: &ServerEntry) -> Result<(), Failure> {
     let text = config::text_of(&[(name.to_owned(), entry.clone())]);
     let any = |name: &str| std::env::var(name).ok().or_else(|| Some("x".to_owned()));
-    let Some(broken) = config::read(&text, &any).map_err(Failure::Usage)?.broken.into_iter().next() else {
+    let Some(unusable) = config::read(&text, &any).map_err(Failure::Usage)?.unusable.into_iter().next()
+    else {
         return Ok(());
     };
-    if entry.place().contains("${") {
+    if entry.shown_target().contains("${") {
         return Ok(());
     }
     let command = match &entry.url {
         Some(url) if !url.contains([':', '/', '.']) => {
-            format!("; a command stands behind --, as in: dateline add {name} -- {url}")
+            format!("; to add a command, write: dateline add {name} -- {url}")
         }
         _ => String::new(),
     };
-    Err(Failure::Usage(format!("{}{command}", broken.wrong.what)))
+    Err(Failure::Usage(format!("{}{command}", unusable.problem.what)))
 }

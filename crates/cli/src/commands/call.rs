@@ -7,19 +7,21 @@ use serde_json::{Map, Value};
 use spec::Method;
 use transport::client::Client;
 
-use crate::connect::{FRESH, answered, connect, value, waiting};
-use crate::exit::{Failure, meant};
+use crate::connect::{CLEAR_LINE, connect, server_error, value, while_waiting};
+use crate::escape;
+use crate::exit::{Failure, suggestion};
 use crate::options::ConfigOptions;
 use crate::terminal::{self, print};
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Examples:\n  dateline call http://127.0.0.1:4400/mcp add a=40 b=2\n  dateline call echo message=hi -- npx -y @modelcontextprotocol/server-everything"
 )]
 pub(crate) struct Args {
-    /// A URL or the name of a configured server, then the tool, then its arguments: `key=value` (the value is read as JSON
-    /// if it is JSON, else as text), or one JSON object. With `-- COMMAND` the tool comes first.
+    /// A server (its URL or configured name), a tool, and arguments as key=value or as one JSON object.
+    ///
+    /// A value is read as a string if the tool's schema says so, else as JSON if it is valid JSON, else as a string. With
+    /// `-- COMMAND`, TARGET is left out.
     #[arg(value_name = "TARGET TOOL [ARGS]", required = true)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -44,7 +46,8 @@ pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
 
 async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: bool) -> Result<(), Failure> {
     // The definition says how to read the arguments, and which of them HTTP mirrors in headers.
-    let tools = waiting("its tools", list_all(Method::ToolsList, client)).await.map_err(answered)?;
+    let tools =
+        while_waiting("its tools", list_all(Method::ToolsList, client)).await.map_err(server_error)?;
     let definition =
         tools.iter().filter_map(|raw| raw.object().ok()).find(|o| o.string("name").as_deref() == Some(tool));
     let schema = definition.as_ref().and_then(|o| o.get("inputSchema")).map(value).unwrap_or_default();
@@ -60,26 +63,29 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
             tokio::select! {
                 biased;
                 (_, event) = events.next() => if let Event::Progress(params) = event {
-                    terminal::show(format!("{FRESH}{}\n", progress(&params)).into_bytes());
+                    terminal::show(format!("{CLEAR_LINE}{}\n", progress(&params)).into_bytes());
                 },
                 answer = &mut called => return answer,
             }
         }
     };
-    let answer = waiting(&format!("the answer of {tool}"), calling).await;
+    let answer = while_waiting(&format!("the answer of {tool}"), calling).await;
     let answer = answer.map_err(|rejection| {
         let names: Vec<_> = tools.iter().filter_map(|raw| raw.object().ok()?.string("name")).collect();
-        // One that is not listed may be there all the same; where it is not, a near one is named.
-        let meant =
-            if definition.is_none() { meant(tool, names.iter().map(|name| &**name)) } else { String::new() };
-        Failure::Answer(format!("{rejection}{meant}"))
+        // A server may have tools that it does not list, so the call is made first.
+        let meant = if definition.is_none() {
+            suggestion(tool, names.iter().map(|name| &**name))
+        } else {
+            String::new()
+        };
+        Failure::ServerError(format!("{rejection}{meant}"))
     });
     match answer? {
         Answer::Complete(result) => show(&result, as_json),
         Answer::InputRequired(interim) => {
             let asked: Vec<_> = interim.questions.iter().map(|(_, ask)| ask.question.wire()).collect();
-            Err(Failure::Answer(format!(
-                "the tool asks for input ({}), which a terminal cannot give",
+            Err(Failure::ServerError(format!(
+                "the tool asks the user for input ({}), which `dateline call` cannot give",
                 asked.join(", ")
             )))
         }
@@ -89,24 +95,29 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
 fn progress(params: &Object) -> String {
     let number = |name: &str| params.get(name).map(|raw| raw.as_str().to_owned());
     let total = number("total").map(|total| format!("/{total}")).unwrap_or_default();
-    let message = params.string("message").map(|m| format!(" {}", words::line(&m))).unwrap_or_default();
+    let message = params.string("message").map(|m| format!(" {}", escape::line(&m))).unwrap_or_default();
     format!("… {}{total}{message}", number("progress").unwrap_or_default())
 }
 
-/// Reads arguments: one JSON object, or `key=value`. A value is text where the schema says so, else JSON where it is
-/// JSON, else text; one that begins as an array or object of JSON and is none is a mistake.
+/// Reads arguments: one JSON object, or words of the form `key=value`.
+///
+/// A value is a string when the schema says so, else JSON when it is valid JSON, else a string.
+///
+/// # Errors
+/// When a word has another form, or a value begins like an array, object or string of JSON and is not valid.
 fn arguments(words: &[String], schema: &Value) -> Result<Value, Failure> {
     if let [word] = words
         && word.trim_start().starts_with('{')
     {
-        return serde_json::from_str(word)
-            .map_err(|e| Failure::Usage(format!("the arguments are no JSON object: {}", broken(&e))));
+        return serde_json::from_str(word).map_err(|e| {
+            Failure::Usage(format!("the arguments are not a valid JSON object: {}", json_mistake(&e)))
+        });
     }
     let mut arguments = Map::new();
     for word in words {
         let (key, text) = word.split_once('=').ok_or_else(|| {
             Failure::Usage(format!(
-                "{word:?} is no argument: write key=value, or all arguments as one JSON object"
+                "{word:?} is not an argument: write key=value, or all arguments as one JSON object"
             ))
         })?;
         if arguments.contains_key(key) {
@@ -115,14 +126,14 @@ fn arguments(words: &[String], schema: &Value) -> Result<Value, Failure> {
             )));
         }
         let value = argument(text, &schema["properties"][key]["type"]).map_err(|why| {
-            Failure::Usage(format!("the value of {key:?} begins as JSON and is none: {why}; for a text write it in quotes, {key}='\"…\"'"))
+            Failure::Usage(format!("the value of {key:?} begins like JSON, but {why}; to pass it as a string, put it in quotes: {key}='\"…\"'"))
         })?;
         arguments.insert(key.to_owned(), value);
     }
     Ok(Value::Object(arguments))
 }
 
-/// Reads a value, as the types of its schema have it.
+/// Reads a value by the types that its schema allows.
 fn argument(text: &str, types: &Value) -> Result<Value, String> {
     let one = std::slice::from_ref(types);
     let types: Vec<&str> =
@@ -132,17 +143,17 @@ fn argument(text: &str, types: &Value) -> Result<Value, String> {
     }
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
-        Err(error) if text.trim_start().starts_with(['[', '{', '"']) => Err(broken(&error)),
+        Err(error) if text.trim_start().starts_with(['[', '{', '"']) => Err(json_mistake(&error)),
         Err(_) => Ok(Value::from(text)),
     }
 }
 
-/// What is wrong with a text that should be JSON.
-fn broken(error: &serde_json::Error) -> String {
+/// What is wrong with a text that should be JSON, as the end of a sentence.
+fn json_mistake(error: &serde_json::Error) -> String {
     use serde_json::error::Category;
     match error.classify() {
-        Category::Eof => "it breaks off at its end".to_owned(),
-        _ => format!("it goes wrong at character {}", error.column()),
+        Category::Eof => "it ends too early".to_owned(),
+        _ => format!("it has a mistake at character {}", error.column()),
     }
 }
 
@@ -150,16 +161,16 @@ fn broken(error: &serde_json::Error) -> String {
 fn show(result: &Object, as_json: bool) -> Result<(), Failure> {
     let failed = result.get("isError").is_some_and(Raw::is_true);
     if as_json {
-        print(&words::json(&value(&Raw::from(result.clone()))))?;
-        return if failed { Err(Failure::Answer("the tool reports an error".into())) } else { Ok(()) };
+        print(&escape::json(&value(&Raw::from(result.clone()))))?;
+        return if failed { Err(Failure::ServerError("the tool reported an error".into())) } else { Ok(()) };
     }
     let text = match result.get("structuredContent").map(value) {
         Some(Value::Object(members)) if members.len() == 1 => match members.into_iter().next() {
-            Some((_, Value::String(text))) => words::text(&text),
-            Some((_, one)) => words::json_text(&one.to_string()),
+            Some((_, Value::String(text))) => escape::text(&text),
+            Some((_, one)) => escape::json_text(&one.to_string()),
             None => String::new(),
         },
-        Some(structured) => words::json(&structured),
+        Some(structured) => escape::json(&structured),
         None => {
             let blocks = result.get("content").and_then(|raw| raw.array().ok()).unwrap_or_default();
             blocks.iter().map(block).collect::<Vec<_>>().join("\n")
@@ -167,9 +178,9 @@ fn show(result: &Object, as_json: bool) -> Result<(), Failure> {
     };
     match failed {
         true if text.trim().is_empty() => {
-            Err(Failure::Answer("the tool reports an error, and not which".into()))
+            Err(Failure::ServerError("the tool reported an error without a message".into()))
         }
-        true => Err(Failure::Tool(text)),
+        true => Err(Failure::ToolError(text)),
         false => print(&(text.trim_end_matches('\n').to_owned() + "\n")),
     }
 }
@@ -177,8 +188,9 @@ fn show(result: &Object, as_json: bool) -> Result<(), Failure> {
 /// A block of content for people.
 fn block(raw: &Raw) -> String {
     let object = raw.object().unwrap_or_default();
-    let line = |object: &Object, name: &str| object.string(name).map(|s| words::line(&s)).unwrap_or_default();
-    let text = |object: &Object| object.string("text").map(|s| words::text(&s));
+    let line =
+        |object: &Object, name: &str| object.string(name).map(|s| escape::line(&s)).unwrap_or_default();
+    let text = |object: &Object| object.string("text").map(|s| escape::text(&s));
     match line(&object, "type").as_str() {
         "text" => text(&object).unwrap_or_default(),
         "resource_link" => format!("[resource {}]", line(&object, "uri")),
@@ -214,17 +226,17 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_breaks_off_or_comes_twice_is_a_mistake() {
+    fn a_value_that_ends_too_early_or_comes_twice_is_a_mistake() {
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let schema = json!({"properties": {"s": {"type": "string"}, "n": {"type": ["string", "null"]}}});
         for (typed, told) in [
-            (&["a=[1,"][..], "it breaks off at its end"),
-            (&["a={\"b\" 1}"], "it goes wrong at character 6"),
-            (&["a=\"x"], "breaks off"),
+            (&["a=[1,"][..], "it ends too early"),
+            (&["a={\"b\" 1}"], "it has a mistake at character 6"),
+            (&["a=\"x"], "ends too early"),
             (&["a=1", "a=2"], "given twice"),
-            (&["{\"a\":"], "it breaks off at its end"),
+            (&["{\"a\":"], "it ends too early"),
         ] {
-            let why = arguments(&words(typed), &schema).unwrap_err().told().unwrap();
+            let why = arguments(&words(typed), &schema).unwrap_err().message().unwrap();
             assert!(
                 why.contains(told) && !why.contains("EOF") && !why.contains(" line "),
                 "{typed:?}: {why}"

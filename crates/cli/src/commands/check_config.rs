@@ -6,11 +6,11 @@ use gateway::{ServerOptions, Target};
 use serde_json::json;
 
 use crate::config;
-use crate::configure::servers_of;
+use crate::config_commands::count_servers;
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::ConfigOptions;
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  dateline check-config ~/mcp.json")]
@@ -22,8 +22,10 @@ pub(crate) struct Args {
 /// `dateline check-config`.
 pub(crate) fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let configured = ConfigOptions { config: args.file };
-    let Some((path, named)) = config::place(&configured) else {
-        return Err(Failure::Usage("there is no configuration; name a file".into()));
+    let Some((path, named)) = config::locate(&configured) else {
+        return Err(Failure::Usage(
+            "no configuration can be found, since $HOME is not set; name a file".into(),
+        ));
     };
     if !named && !path.exists() {
         return Err(Failure::Usage(format!(
@@ -31,53 +33,55 @@ pub(crate) fn run(args: Args, as_json: bool) -> Result<(), Failure> {
             path.display()
         )));
     }
-    let config = config::from(&path).map_err(Failure::Usage)?;
+    let config = config::load_file(&path).map_err(Failure::Usage)?;
     let servers = &config.options.servers;
-    let verdict = match config.broken.len() {
+    let verdict = match config.unusable.len() {
         0 => Ok(()),
-        broken => Err(Failure::Usage(format!(
-            "{} in {} cannot be used; the others are served all the same",
-            servers_of(broken),
+        count => Err(Failure::Usage(format!(
+            "{} in {} cannot be used; the others can",
+            count_servers(count),
             path.display()
         ))),
     };
     if as_json {
         let warnings: Vec<_> =
             config.warnings.iter().map(|w| json!({"line": w.line, "what": w.what})).collect();
-        let broken = config.broken.iter();
-        let broken: Vec<_> =
-            broken.map(|b| json!({"name": b.name, "line": b.wrong.line, "what": b.wrong.what})).collect();
-        let servers: Vec<_> = fine(servers)
+        let unusable: Vec<_> = config
+            .unusable
+            .iter()
+            .map(|server| json!({"name": server.name, "line": server.problem.line, "what": server.problem.what}))
+            .collect();
+        let servers: Vec<_> = usable(servers)
             .map(|s| json!({"name": s.name, "target": target(s), "doubts": config::doubts(s)}))
             .collect();
-        let shown = json!({"file": path, "servers": servers, "unusable": broken, "warnings": warnings});
-        print(&words::json(&shown))?;
+        let shown = json!({"file": path, "servers": servers, "unusable": unusable, "warnings": warnings});
+        print(&escape::json(&shown))?;
         return verdict;
     }
-    let count = fine(servers).count();
+    let count = usable(servers).count();
     let mut shown = match &verdict {
-        Ok(()) => format!("{} is fine, with {}\n", path.display(), servers_of(count)),
-        Err(_) => format!("{} has {} that can be used\n", path.display(), servers_of(count)),
+        Ok(()) => format!("{} is valid, with {}\n", path.display(), count_servers(count)),
+        Err(_) => format!("{} has {} that can be used\n", path.display(), count_servers(count)),
     };
-    for server in fine(servers) {
-        shown += &format!("  {}  {}\n", words::line(&server.name), words::line(&target(server)));
+    for server in usable(servers) {
+        shown += &format!("  {}  {}\n", escape::line(&server.name), escape::line(&target(server)));
         for doubt in config::doubts(server) {
-            shown += &format!("    but {}\n", words::line(&doubt));
+            shown += &format!("    warning: {}\n", escape::line(&doubt));
         }
     }
-    for complaint in config.complaints() {
-        shown += &format!("warning: {}\n", words::line(&complaint));
+    for problem in config.problems() {
+        shown += &format!("warning: {}\n", escape::line(&problem));
     }
     print(&shown)?;
     verdict
 }
 
-/// Those that can be used.
-fn fine(servers: &[ServerOptions]) -> impl Iterator<Item = &ServerOptions> {
+/// The servers that can be used.
+fn usable(servers: &[ServerOptions]) -> impl Iterator<Item = &ServerOptions> {
     servers.iter().filter(|server| !matches!(server.target, Target::Unusable(_)))
 }
 
-/// Where a server is, in words. Values that may be secret are not shown.
+/// The command line or the URL of a server, for people. Parts of a URL that may be secret are left out.
 fn target(server: &ServerOptions) -> String {
     match &server.target {
         Target::Program(program) => {

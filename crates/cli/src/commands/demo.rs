@@ -8,7 +8,7 @@ use dateline::Revisions;
 
 use crate::exit::Failure;
 use crate::keys::Keyring;
-use crate::listening::{Listening, limits};
+use crate::listeners::{Listeners, limits};
 use crate::options::{KeyOptions, ListenOptions};
 use crate::signals::on_signal;
 
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// How many entries a page of a list has at most. Default: 250.
     #[arg(long, value_name = "ENTRIES")]
     pub(crate) page_size: Option<NonZeroUsize>,
-    /// Serve the skills of this folder, each a folder in it with a SKILL.md, instead of the demo's own.
+    /// Serve the skills in this folder instead of the demo's own. Each skill is a folder with a SKILL.md.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) skills: Option<PathBuf>,
     #[command(flatten)]
@@ -67,5 +67,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         let served = dateline::stdio_until(server, revisions, limits, shutdown).await;
         return served.map_err(|e| Failure::Other(format!("standard input or output failed: {e}")));
     }
-    Listening::new(server, revisions, &args.listen, &shutdown, "the demo").await?.serve(None).await
+    Listeners::new(server, revisions, &args.listen, &shutdown, "the demo").await?.serve(None).await
 }

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use spec::Method;
 use transport::client::Client;
 
-use crate::connect::{answered, connect, value, waiting};
+use crate::connect::{connect, server_error, value, while_waiting};
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::ConfigOptions;
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(
@@ -37,11 +37,12 @@ pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
 async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
     let description = client.describe();
     let mut found = Map::new();
-    found.insert("server".into(), value(&Raw::from(description.identity.clone())));
+    found.insert("server".into(), value(&description.identity));
     found.insert("revision".into(), client.revision().as_str().into());
     let mut text = String::new();
-    let name = |o: &Object, key: &str| o.string(key).map(|s| words::line(&s)).unwrap_or_default();
-    let named = [name(&description.identity, "name"), name(&description.identity, "version")].join(" ");
+    let name = |o: &Object, key: &str| o.string(key).map(|s| escape::line(&s)).unwrap_or_default();
+    let identity = description.identity.object().unwrap_or_default();
+    let named = [name(&identity, "name"), name(&identity, "version")].join(" ");
     let named = if named.trim().is_empty() { "a server without a name" } else { named.trim() };
     text += &format!("{named}, revision {}\n", client.revision());
     let lists = [
@@ -56,11 +57,12 @@ async fn lists(client: &Client, as_json: bool) -> Result<(), Failure> {
             continue;
         }
         let asking = list_all(method, client);
-        let entries = waiting(&format!("its answer to {}", method.wire()), asking).await.map_err(answered)?;
+        let entries =
+            while_waiting(&format!("its answer to {}", method.wire()), asking).await.map_err(server_error)?;
         text += &table(heading, by, &entries);
         found.insert(row.lists.unwrap_or_default().into(), entries.iter().map(value).collect());
     }
-    print(&if as_json { words::json(&Value::Object(found)) } else { text })
+    print(&if as_json { escape::json(&Value::Object(found)) } else { text })
 }
 
 /// A list for people: a line each, with the first sentence of the description.
@@ -69,11 +71,11 @@ fn table(heading: &str, by: &str, entries: &[Raw]) -> String {
         return String::new();
     }
     let objects: Vec<Object> = entries.iter().filter_map(|entry| entry.object().ok()).collect();
-    let text = |o: &Object, key: &str| o.string(key).map(|s| words::line(&s)).unwrap_or_default();
+    let text = |o: &Object, key: &str| o.string(key).map(|s| escape::line(&s)).unwrap_or_default();
     let first = |o: &Object, key: &str| {
         let text = o.string(key).unwrap_or_default();
         let first: String = text.trim().lines().next().unwrap_or_default().chars().take(100).collect();
-        words::line(&first)
+        escape::line(&first)
     };
     let width = objects.iter().map(|o| text(o, by).chars().count()).max().unwrap_or(0).min(40);
     let mut lines = format!("\n{heading}\n");

@@ -1,11 +1,11 @@
 //! `dateline remove`.
 
 use crate::config;
-use crate::configure::{own, served};
+use crate::config_commands::{config_path, running_state};
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::{AdminOptions, ConfigOptions};
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  dateline remove time")]
@@ -20,8 +20,8 @@ pub(crate) struct Args {
 
 /// `dateline remove`.
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    let path = own(&args.configured)?;
+    let path = config_path(&args.configured)?;
     config::remove(&path, &args.name).map_err(Failure::Usage)?;
-    let served = served(&args.admin, &path, &args.name, false).await;
-    print(&format!("{} is no longer in {}; {served}\n", words::line(&args.name), path.display()))
+    let state = running_state(&args.admin, &path, &args.name, false).await;
+    print(&format!("{} was removed from {}; {state}\n", escape::line(&args.name), path.display()))
 }

@@ -3,10 +3,10 @@
 use gateway::admin::{RestartQuery, ServerState};
 
 use crate::admin::client;
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::AdminOptions;
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  dateline restart time")]
@@ -21,16 +21,22 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let query = RestartQuery { server: args.server };
     let status = client::restart(&args.admin, &query).await?.map_err(|none| {
-        Failure::Usage(none.error.unwrap_or_else(|| "it has no such server, or is an older one".to_owned()))
+        Failure::Usage(none.error.unwrap_or_else(|| {
+            "the running dateline has no such server, or is too old to restart one".to_owned()
+        }))
     })?;
     if as_json {
-        print(&words::json(&status))?;
+        print(&escape::json(&status))?;
     } else if status.state != ServerState::Down {
-        print(&format!("{} was started again and is {}\n", words::line(&query.server), status.state.word()))?;
+        print(&format!(
+            "{} was started again and is {}\n",
+            escape::line(&query.server),
+            status.state.word()
+        ))?;
     }
     match status.state {
-        ServerState::Down => Err(Failure::Reach(format!(
-            "{} was started again and is down: {}; it is tried again by itself",
+        ServerState::Down => Err(Failure::Unreachable(format!(
+            "{} was started again and is down: {}; dateline tries it again",
             query.server,
             status.why.unwrap_or_default()
         ))),

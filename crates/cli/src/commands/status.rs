@@ -3,10 +3,10 @@
 use gateway::admin::{ServerStatus, Status};
 
 use crate::admin::client;
+use crate::escape;
 use crate::exit::Failure;
 use crate::options::AdminOptions;
 use crate::terminal::print;
-use crate::words;
 
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  dateline status\n  dateline status --json")]
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 10] =
 /// Prints the status of the running dateline's servers.
 pub(crate) async fn run(args: Args, as_json: bool) -> Result<(), Failure> {
     let status = client::status(&args.admin).await?;
-    print(&if as_json { words::json(&status) } else { table(&status) })
+    print(&if as_json { escape::json(&status) } else { table(&status) })
 }
 
 /// The status as a table for people: one line per server, and below it what is wrong with it.
@@ -51,16 +51,16 @@ fn row(server: &ServerStatus) -> [String; COLUMNS.len()] {
     let pids: Vec<_> = server.pids.iter().map(u32::to_string).collect();
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     [
-        words::line(&server.name),
+        escape::line(&server.name),
         server.state.word().to_owned(),
-        or_dash(words::line(server.revision.as_deref().unwrap_or_default())),
-        words::line(&server.transport),
+        or_dash(escape::line(server.revision.as_deref().unwrap_or_default())),
+        escape::line(&server.transport),
         or_dash(pids.join(",")),
         server.tools.to_string(),
         server.calls.to_string(),
         server.errors.to_string(),
         server.restarts.to_string(),
-        words::line(&server.since),
+        escape::line(&server.since),
     ]
 }
 
@@ -68,22 +68,22 @@ fn row(server: &ServerStatus) -> [String; COLUMNS.len()] {
 fn troubles(server: &ServerStatus) -> String {
     let mut lines = String::new();
     if let Some(why) = &server.why {
-        lines += &format!("  {}\n", words::line(why));
+        lines += &format!("  {}\n", escape::line(why));
     }
     for stale in &server.stale {
         lines += &format!(
-            "  {} is not as the server has it now, and is read again: {}\n",
-            words::line(&stale.list),
-            words::line(&stale.why)
+            "  {} may be out of date, and is read again: {}\n",
+            escape::line(&stale.list),
+            escape::line(&stale.why)
         );
     }
     for entry in &server.left_out {
-        let name = words::line(&entry.name);
-        lines += &format!("  {}: {name:?}: {}\n", words::line(&entry.list), words::line(&entry.why));
+        let name = escape::line(&entry.name);
+        lines += &format!("  {}: {name:?}: {}\n", escape::line(&entry.list), escape::line(&entry.why));
     }
     let more = server.left_out_count.saturating_sub(server.left_out.len());
     if more > 0 {
-        lines += &format!("  and {more} more; `dateline logs {}` has them\n", words::line(&server.name));
+        lines += &format!("  and {more} more; `dateline logs {}` shows them\n", escape::line(&server.name));
     }
     lines
 }

@@ -3,7 +3,7 @@
 use dateline::{Limits, Revisions};
 
 use crate::config;
-use crate::configured::{follow, gateway};
+use crate::configured_gateway::{follow, gateway};
 use crate::exit::Failure;
 use crate::keys::Keyring;
 use crate::options::ConfigOptions;

@@ -1,18 +1,20 @@
-//! Changes the user's configuration and keeps what else stands in it, comments included.
+//! Adds servers to a configuration file and removes them. Everything else in the file stays, comments too.
 
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 
-use super::entry::Entry;
+use super::lock::FileLock;
 use super::read::{NESTED, SERVERS};
+use super::server_entry::ServerEntry;
+use crate::exit;
 
-/// Where servers are added that have no place yet.
-const PLACE: &str = "mcpServers";
+/// The key that a file gets when it has no servers yet.
+const NEW_KEY: &str = "mcpServers";
 
-/// An entry as it is written.
-fn value(entry: &Entry) -> CstInputValue {
+/// An entry as a JSON value.
+fn value(entry: &ServerEntry) -> CstInputValue {
     let text = |text: &String| CstInputValue::String(text.clone());
     let array = |texts: &[String]| CstInputValue::Array(texts.iter().map(text).collect());
     let object = |pairs: &[(String, String)]| {
@@ -35,32 +37,35 @@ fn value(entry: &Entry) -> CstInputValue {
     CstInputValue::Object(members.collect())
 }
 
-/// The text of a configuration that has these servers only.
-pub(crate) fn text_of(entries: &[(String, Entry)]) -> String {
+/// The text of a configuration with these servers and nothing else.
+pub(crate) fn text_of(entries: &[(String, ServerEntry)]) -> String {
     let root = CstRootNode::parse("{}", &ParseOptions::default());
     let Ok(root) = root else { return String::new() };
-    let servers = root.object_value_or_create().and_then(|root| root.object_value_or_create(PLACE));
+    let servers = root.object_value_or_create().and_then(|root| root.object_value_or_create(NEW_KEY));
     for (name, entry) in entries {
         servers.iter().for_each(|servers| drop(servers.append(name, value(entry))));
     }
     root.to_string()
 }
 
-/// Adds servers; one whose name is there already is an error.
-pub(crate) fn add(path: &Path, entries: &[(String, Entry)]) -> Result<(), String> {
+/// Adds servers to a file.
+///
+/// # Errors
+/// When one of the names is taken, or the file cannot be read or written.
+pub(crate) fn add(path: &Path, entries: &[(String, ServerEntry)]) -> Result<(), String> {
     change(path, |root| {
-        let places = places(root);
+        let groups = server_groups(root);
         for (name, entry) in entries {
-            if places.iter().any(|servers| servers.get(name).is_some()) {
+            if groups.iter().any(|servers| servers.get(name).is_some()) {
                 return Err(format!(
-                    "there is a server {name:?} already; remove it first, or choose another name"
+                    "there is a server {name:?} already; choose another name, or remove it first: dateline remove {name}"
                 ));
             }
-            let servers = match places.first() {
+            let servers = match groups.first() {
                 Some(first) => first.clone(),
                 None => root
-                    .object_value_or_create(PLACE)
-                    .ok_or_else(|| format!("{PLACE:?} in {} is no object", path.display()))?,
+                    .object_value_or_create(NEW_KEY)
+                    .ok_or_else(|| format!("{NEW_KEY:?} in {} is not an object", path.display()))?,
             };
             servers.append(name, value(entry));
         }
@@ -68,49 +73,56 @@ pub(crate) fn add(path: &Path, entries: &[(String, Entry)]) -> Result<(), String
     })
 }
 
-/// Removes a server.
+/// Removes a server from a file.
+///
+/// # Errors
+/// When there is no such server, or the file cannot be read or written.
 pub(crate) fn remove(path: &Path, name: &str) -> Result<(), String> {
     change(path, |root| {
-        let places = places(root);
-        match places.iter().find_map(|servers| servers.get(name)) {
+        let groups = server_groups(root);
+        match groups.iter().find_map(|servers| servers.get(name)) {
             Some(entry) => {
                 entry.remove();
                 Ok(())
             }
             None => {
-                let properties = places.iter().flat_map(CstObject::properties);
+                let properties = groups.iter().flat_map(CstObject::properties);
                 let names: Vec<_> = properties.filter_map(|p| p.decoded_name()).collect();
+                let suggestion = exit::suggestion(name, names.iter().map(String::as_str));
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                Err(format!("there is no server {name:?} (configured: {names})"))
+                Err(format!("there is no server {name:?}{suggestion}; the configuration has: {names}"))
             }
         }
     })
 }
 
-/// Where servers stand, in the order in which they are read.
-fn places(root: &CstObject) -> Vec<CstObject> {
-    let mut places: Vec<CstObject> = SERVERS.iter().filter_map(|key| root.object_value(key)).collect();
+/// The objects that contain servers, in the order in which they are read.
+fn server_groups(root: &CstObject) -> Vec<CstObject> {
+    let mut groups: Vec<CstObject> = SERVERS.iter().filter_map(|key| root.object_value(key)).collect();
     if let Some(nested) = root.object_value(NESTED) {
         let below: Vec<_> = SERVERS.iter().filter_map(|key| nested.object_value(key)).collect();
-        places.extend(if below.is_empty() { vec![nested] } else { below });
+        groups.extend(if below.is_empty() { vec![nested] } else { below });
     }
-    places
+    groups
 }
 
+/// Reads the file, changes it, and writes it, while no other dateline does the same.
 fn change(path: &Path, change: impl FnOnce(&CstObject) -> Result<(), String>) -> Result<(), String> {
+    let _lock =
+        FileLock::wait_for(path).map_err(|error| format!("cannot change {}: {error}", path.display()))?;
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("{{\n  {PLACE:?}: {{}}\n}}\n")
+            format!("{{\n  {NEW_KEY:?}: {{}}\n}}\n")
         }
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
     let root = CstRootNode::parse(&text, &ParseOptions::default())
         .map_err(|e| format!("{}: {e}", path.display()))?;
     let object =
-        root.object_value_or_create().ok_or_else(|| format!("{} holds no object", path.display()))?;
+        root.object_value_or_create().ok_or_else(|| format!("{} is not a JSON object", path.display()))?;
     change(&object)?;
-    // Whoever watches the file never sees half of it.
+    // A dateline that watches the file must not read half of it.
     gateway::replace_file(path, root.to_string().as_bytes())
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
@@ -127,20 +139,20 @@ mod tests {
             "{\n  // keep me\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n",
         )
         .unwrap();
-        let entry = Entry {
+        let entry = ServerEntry {
             command: Some("npx".into()),
             args: vec!["-y".into()],
             env: vec![("K".into(), "v".into())],
-            ..Entry::default()
+            ..ServerEntry::default()
         };
         add(&path, &[("b".into(), entry.clone())]).unwrap();
         assert!(add(&path, &[("b".into(), entry)]).unwrap_err().contains("already"));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("// keep me") && text.contains("\"npx\""), "{text}");
-        assert_eq!(super::super::from(&path).unwrap().options.servers.len(), 2);
+        assert_eq!(super::super::load_file(&path).unwrap().options.servers.len(), 2);
         remove(&path, "a").unwrap();
-        assert!(remove(&path, "a").unwrap_err().contains("configured: b"));
-        assert_eq!(super::super::from(&path).unwrap().options.servers[0].name, "b");
+        assert!(remove(&path, "a").unwrap_err().contains("the configuration has: b"));
+        assert_eq!(super::super::load_file(&path).unwrap().options.servers[0].name, "b");
         std::fs::remove_file(path).unwrap();
     }
 
@@ -148,7 +160,7 @@ mod tests {
     fn a_server_is_added_to_and_removed_from_where_the_others_stand() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mcp.json");
-        let entry = Entry { url: Some("https://h/mcp".into()), ..Entry::default() };
+        let entry = ServerEntry { url: Some("https://h/mcp".into()), ..ServerEntry::default() };
         for text in [
             r#"{"servers": {"a": {"command": "a"}}}"#,
             r#"{"mcp.servers": {"a": {"command": "a"}}}"#,
@@ -158,9 +170,9 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(add(&path, &[("a".into(), entry.clone())]).unwrap_err().contains("already"), "{text}");
             add(&path, &[("b".into(), entry.clone())]).unwrap();
-            assert!(!std::fs::read_to_string(&path).unwrap().contains(PLACE), "{text}");
+            assert!(!std::fs::read_to_string(&path).unwrap().contains(NEW_KEY), "{text}");
             remove(&path, "a").unwrap();
-            let servers = super::super::from(&path).unwrap().options.servers;
+            let servers = super::super::load_file(&path).unwrap().options.servers;
             assert_eq!(servers.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["b"], "{text}");
         }
     }

@@ -1,11 +1,12 @@
-//! Configuration as it is found: the files of desktop clients and editors, with a section of our own.
+//! The configuration: a file in the form that desktop clients and editors use, with a section for dateline itself.
 
+mod clients;
 mod edit;
-mod entry;
-mod found;
+mod lock;
 mod read;
 mod reader;
 mod section;
+mod server_entry;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -15,38 +16,38 @@ use gateway::{Options, ServerOptions, Target};
 use crate::exit::Failure;
 use crate::options::ConfigOptions;
 
+pub(crate) use clients::{ClientServer, servers_of_clients};
 pub(crate) use edit::{add, remove, text_of};
-pub(crate) use entry::Entry;
-pub(crate) use found::on_this_machine;
 pub(crate) use read::read;
-pub(crate) use reader::{Broken, Warning};
-pub(crate) use values::{meant_url, without_path};
+pub(crate) use reader::{Problem, UnusableServer};
+pub(crate) use server_entry::ServerEntry;
+pub(crate) use values::{suggested_path, suggested_url};
 
-/// A configuration that was read.
+/// A configuration file that was read.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Where it stands.
+    /// The path of the file.
     pub(crate) path: PathBuf,
-    /// What it says.
+    /// The options for the gateway. Servers that cannot be used are in them, as such.
     pub(crate) options: Options,
-    /// The servers of it that cannot be used.
-    pub(crate) broken: Vec<Broken>,
-    /// What is odd about it.
-    pub(crate) warnings: Vec<Warning>,
+    /// The servers that cannot be used.
+    pub(crate) unusable: Vec<UnusableServer>,
+    /// What is odd and is ignored.
+    pub(crate) warnings: Vec<Problem>,
 }
 
 impl Config {
-    /// What its owner should know, a line each.
-    pub(crate) fn complaints(&self) -> Vec<String> {
-        let broken = self.broken.iter().map(|broken| self.of(broken));
-        broken
+    /// Everything that is wrong with the file or odd about it, one line each.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let unusable = self.unusable.iter().map(|server| self.describe(server));
+        unusable
             .chain(self.warnings.iter().map(|warning| format!("{}:{warning}", self.path.display())))
             .collect()
     }
 
-    /// Why a server cannot be used.
-    pub(crate) fn complaint(&self, server: &str) -> Option<String> {
-        self.broken.iter().find(|broken| broken.name == server).map(|broken| self.of(broken))
+    /// Why a server cannot be used; `None` when it can.
+    pub(crate) fn why_unusable(&self, server: &str) -> Option<String> {
+        self.unusable.iter().find(|unusable| unusable.name == server).map(|unusable| self.describe(unusable))
     }
 
     /// How many servers can be used.
@@ -54,40 +55,49 @@ impl Config {
         self.options.servers.iter().filter(|server| !matches!(server.target, Target::Unusable(_))).count()
     }
 
-    fn of(&self, Broken { name, wrong }: &Broken) -> String {
-        let Warning { line, what } = wrong;
+    fn describe(&self, UnusableServer { name, problem }: &UnusableServer) -> String {
+        let Problem { line, what } = problem;
         format!("{}:{line}: the server {name:?} cannot be used: {what}", self.path.display())
     }
 }
 
-/// Where the configuration is: as named, as `$DATELINE_CONFIG` says, or the user's own. The last may be missing.
+/// The path of the configuration, and whether the file must exist.
 ///
-/// The working directory is never looked into: a repository that someone cloned must not start commands.
-pub(crate) fn place(configured: &ConfigOptions) -> Option<(PathBuf, bool)> {
+/// The path is that of `--config`, else that of `$DATELINE_CONFIG`, else that of the user's own configuration, which may
+/// be missing. The working directory does not count: a cloned repository must not start commands.
+pub(crate) fn locate(configured: &ConfigOptions) -> Option<(PathBuf, bool)> {
     let named = configured
         .config
         .clone()
         .or_else(|| std::env::var_os("DATELINE_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from));
-    named.map(|path| (path, true)).or_else(|| home().map(|path| (path, false)))
+    named.map(|path| (path, true)).or_else(|| user_config().map(|path| (path, false)))
 }
 
-/// Reads the configuration; `None` where there is none.
+/// Reads the configuration; `None` when there is none.
 pub(crate) fn load(configured: &ConfigOptions) -> Result<Option<Config>, Failure> {
-    let Some((path, must_exist)) = place(configured) else { return Ok(None) };
+    let Some((path, must_exist)) = locate(configured) else { return Ok(None) };
     if !must_exist && !path.exists() {
         return Ok(None);
     }
-    from(&path).map(Some).map_err(Failure::Usage)
+    load_file(&path).map(Some).map_err(Failure::Usage)
 }
 
-/// Reads a file.
-pub(crate) fn from(path: &Path) -> Result<Config, String> {
+/// Reads a configuration file.
+///
+/// # Errors
+/// When the file cannot be read, or nothing of it can be used. The error names the file, and the line if there is one.
+pub(crate) fn load_file(path: &Path) -> Result<Config, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
     let env = |name: &str| std::env::var(name).ok();
-    let mut read = read(&text, &env).map_err(|why| format!("{}:{why}", path.display()))?;
-    read.options.source = Some(absolute(path));
-    Ok(Config { path: path.to_owned(), options: read.options, broken: read.broken, warnings: read.warnings })
+    let mut parsed = read(&text, &env).map_err(|why| format!("{}:{why}", path.display()))?;
+    parsed.options.source = Some(absolute(path));
+    Ok(Config {
+        path: path.to_owned(),
+        options: parsed.options,
+        unusable: parsed.unusable,
+        warnings: parsed.warnings,
+    })
 }
 
 /// A path that means the same in every working directory.
@@ -95,46 +105,48 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What may be wrong with a server without being wrong in itself: it is looked for on this machine, now.
+/// What may keep a server from running on this machine at this moment, although its entry is right.
 pub(crate) fn doubts(server: &ServerOptions) -> Vec<String> {
     let mut doubts = Vec::new();
     match &server.target {
         Target::Program(program) => {
             let path = program.env.get("PATH").map(String::as_str);
-            if values::find(&program.command, path).is_none() && !is_relative(&program.command) {
+            if values::find_program(&program.command, path).is_none() && !is_relative(&program.command) {
                 doubts.push(format!("there is no program {:?} on this machine", program.command));
             }
             if let Some(folder) = program.cwd.as_ref().filter(|folder| !folder.is_dir()) {
-                doubts.push(format!("\"cwd\" is {}, which is no folder", folder.display()));
+                doubts.push(format!("\"cwd\" is {}, which is not a folder", folder.display()));
             }
         }
         Target::Remote(remote) => {
-            let meant = without_path(&remote.url);
-            doubts.extend(
-                meant.map(|meant| format!("its URL names no path; most servers are at one, as in {meant}")),
-            );
+            let suggested = suggested_path(&remote.url);
+            doubts.extend(suggested.map(|url| {
+                format!("its URL has no path; most servers have one, so it may have to be {url}")
+            }));
         }
         Target::Local(_) | Target::Unusable(_) => {}
     }
     doubts
 }
 
-/// Whether a program is named from the folder that it runs in.
+/// Whether a command is a path from the folder that the program runs in.
 fn is_relative(command: &str) -> bool {
     command.contains('/') && !command.starts_with('/')
 }
 
-/// The user's own configuration file.
-pub(crate) fn home() -> Option<PathBuf> {
+/// The path of the user's own configuration.
+fn user_config() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("dateline/config.json"))
 }
 
-/// Where names are remembered and the admin socket is.
-pub(crate) fn state(file: &str) -> Option<PathBuf> {
+/// The path of a file that dateline keeps for the user, such as the names that were given to tools.
+pub(crate) fn state_file(file: &str) -> Option<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("dateline").join(file))
 }
 
-/// A folder of the user's, by the XDG base directory specification.
+/// A folder of the user.
+///
+/// <https://specifications.freedesktop.org/basedir-spec/latest/>
 fn user_folder(variable: &str, default: &str) -> Option<PathBuf> {
     match std::env::var_os(variable).filter(|folder| Path::new(folder).is_absolute()) {
         Some(folder) => Some(PathBuf::from(folder)),

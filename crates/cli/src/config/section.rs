@@ -7,14 +7,14 @@ use gateway::{Names, Options, Override, Pattern, Pool, Prefix, ServerOptions};
 use jsonc_parser::ast::ObjectProp;
 use spec::Era;
 
-use super::reader::{Reader, Wrong, nearest};
+use super::reader::{ConfigReader, Problem, nearest};
 
 /// The key of this section.
 pub(super) const SECTION: &str = "dateline";
 
-impl Reader<'_> {
-    /// Reads the section. An unknown key in it is an error: what it asks for would silently not happen.
-    pub(super) fn section(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), Wrong> {
+impl ConfigReader<'_> {
+    /// Reads the section. An unknown key in it is an error: to ignore it would do something else than was asked.
+    pub(super) fn section(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), Problem> {
         for property in &self.object(at)?.properties {
             match property.name.as_str() {
                 "prefix" => {
@@ -32,33 +32,33 @@ impl Reader<'_> {
                 "servers" => self.server_sections(property, options)?,
                 name => {
                     let nearest = nearest(name, &[&["prefix", "names", "servers"]]);
-                    return Err(self.wrong(property, format!("is not known in \"{SECTION}\"{nearest}")));
+                    return Err(self.problem(property, format!("is not known in \"{SECTION}\"{nearest}")));
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads what is said of each server. A mistake makes that server unusable: it may be about what to hide.
-    fn server_sections(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), Wrong> {
+    /// Reads the options of each server. A mistake makes that server unusable: the option may hide a tool.
+    fn server_sections(&mut self, at: &ObjectProp<'_>, options: &mut Options) -> Result<(), Problem> {
         for entry in &self.object(at)?.properties {
             let name = entry.name.as_str();
             match options.servers.iter_mut().find(|server| server.name == name) {
                 Some(server) => {
-                    if let Err(wrong) = self.server_section(entry, server) {
-                        *server = self.unusable(name, wrong);
+                    if let Err(problem) = self.server_section(entry, server) {
+                        *server = self.unusable(name, problem);
                     }
                 }
                 None if self.disabled.iter().any(|disabled| disabled == name) => {}
-                None => self.warn(entry, format!("there is no server {name:?} to say this of")),
+                None => self.warn(entry, format!("there is no server {name:?}; these options are ignored")),
             }
         }
         Ok(())
     }
 
-    /// Reads a word, and returns what it stands for.
-    fn one_of<T: Copy>(&self, at: &ObjectProp<'_>, known: &[(&str, T)]) -> Result<T, Wrong> {
-        let word = self.text(at)?;
+    /// Reads one of a few words, and returns its value.
+    fn one_of<T: Copy>(&self, at: &ObjectProp<'_>, known: &[(&str, T)]) -> Result<T, Problem> {
+        let word = self.string(at)?;
         if let Some((_, value)) = known.iter().find(|(known, _)| *known == word) {
             return Ok(*value);
         }
@@ -67,15 +67,15 @@ impl Reader<'_> {
             Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
             None => String::new(),
         };
-        Err(self.wrong(at, format!("is {word:?}; it is one of {words}")))
+        Err(self.problem(at, format!("is {word:?}; it must be one of {words}")))
     }
 
-    fn server_section(&self, at: &ObjectProp<'_>, server: &mut ServerOptions) -> Result<(), Wrong> {
+    fn server_section(&self, at: &ObjectProp<'_>, server: &mut ServerOptions) -> Result<(), Problem> {
         let patterns = |names: Vec<String>| names.iter().map(|name| Pattern::new(name)).collect::<Vec<_>>();
         for property in &self.object(at)?.properties {
             match property.name.as_str() {
-                "allow" => server.allow = patterns(self.texts(property)?),
-                "deny" => server.deny.extend(patterns(self.texts(property)?)),
+                "allow" => server.allow = patterns(self.strings(property)?),
+                "deny" => server.deny.extend(patterns(self.strings(property)?)),
                 "tools" => server.overrides = self.overrides(property)?,
                 "pool" => server.pool = self.pool(property)?,
                 "callTimeoutSeconds" => {
@@ -88,25 +88,26 @@ impl Reader<'_> {
                 name => {
                     let known: &[&[&str]] =
                         &[&["allow", "deny", "tools", "pool", "callTimeoutSeconds", "era"]];
-                    return Err(self.wrong(property, format!("is not known here{}", nearest(name, known))));
+                    return Err(self
+                        .problem(property, format!("is not an option of a server{}", nearest(name, known))));
                 }
             }
         }
         Ok(())
     }
 
-    fn overrides(&self, at: &ObjectProp<'_>) -> Result<BTreeMap<String, Override>, Wrong> {
+    fn overrides(&self, at: &ObjectProp<'_>) -> Result<BTreeMap<String, Override>, Problem> {
         let mut overrides = BTreeMap::new();
         for tool in &self.object(at)?.properties {
             let mut shown = Override::default();
             for property in &self.object(tool)?.properties {
                 match property.name.as_str() {
                     "name" => shown.name = Some(self.name(property)?),
-                    "title" => shown.title = Some(self.text(property)?),
-                    "description" => shown.description = Some(self.text(property)?),
+                    "title" => shown.title = Some(self.string(property)?),
+                    "description" => shown.description = Some(self.string(property)?),
                     name => {
                         let nearest = nearest(name, &[&["name", "title", "description"]]);
-                        return Err(self.wrong(property, format!("is not known of a tool{nearest}")));
+                        return Err(self.problem(property, format!("is not an option of a tool{nearest}")));
                     }
                 }
             }
@@ -115,14 +116,14 @@ impl Reader<'_> {
         Ok(overrides)
     }
 
-    /// A name that a tool is shown under. `names` may forbid the dot as well; the gateway checks that.
-    fn name(&self, at: &ObjectProp<'_>) -> Result<String, Wrong> {
-        let name = self.text(at)?;
+    /// Reads a new name of a tool. `names` may forbid the dot as well; the gateway checks that.
+    fn name(&self, at: &ObjectProp<'_>) -> Result<String, Problem> {
+        let name = self.string(at)?;
         if !gateway::is_legal(&name, Names::Protocol) {
-            return Err(self.wrong(
+            return Err(self.problem(
                 at,
                 format!(
-                    "is {name:?}; a name is 1 to {} characters out of A-Z a-z 0-9 _ - .",
+                    "is {name:?}; a name must have 1 to {} characters out of A-Z a-z 0-9 _ - .",
                     gateway::MAX_NAME_LENGTH
                 ),
             ));
@@ -130,7 +131,7 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    fn pool(&self, at: &ObjectProp<'_>) -> Result<Pool, Wrong> {
+    fn pool(&self, at: &ObjectProp<'_>) -> Result<Pool, Problem> {
         let mut pool = Pool::default();
         for property in &self.object(at)?.properties {
             let number = |least, most| self.number(property, least, most);
@@ -140,7 +141,7 @@ impl Reader<'_> {
                 "idleSeconds" => pool.idle = Duration::from_secs(number(1, 86_400)?),
                 name => {
                     let nearest = nearest(name, &[&["min", "max", "idleSeconds"]]);
-                    return Err(self.wrong(property, format!("is not known of a pool{nearest}")));
+                    return Err(self.problem(property, format!("is not an option of a pool{nearest}")));
                 }
             }
         }

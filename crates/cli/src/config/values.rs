@@ -1,15 +1,15 @@
-//! Texts of a configuration: what is put in from the environment, and what can be a URL, a program, a header.
+//! Strings of a configuration: their variables, and whether they are right for a URL, a program or a header.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where the environment's variables come from.
+/// Looks up a variable of the environment.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What editors put in for `${…}` and nobody else knows.
-const OF_AN_EDITOR: &[&str] = &[
+/// Variables that only editors can replace.
+const EDITOR_VARIABLES: &[&str] = &[
     "workspaceFolder",
     "workspaceFolderBasename",
     "workspaceRoot",
@@ -23,35 +23,35 @@ const OF_AN_EDITOR: &[&str] = &[
     "execPath",
     "selectedText",
 ];
-/// The same with something behind a colon.
-const OF_AN_EDITOR_BY_NAME: &[&str] = &["input:", "command:", "config:", "workspaceFolder:"];
+/// The beginnings of other variables that only editors can replace.
+const EDITOR_PREFIXES: &[&str] = &["input:", "command:", "config:", "workspaceFolder:"];
 
-/// A piece of a text.
-enum Piece<'a> {
-    /// It stays as it is.
+/// A part of a string.
+enum StringPart<'a> {
+    /// Text that stays as it is.
     Plain(&'a str),
-    /// A variable by its name, its default, and how it is written.
+    /// A variable: its name, its default, and how it is written.
     Variable(&'a str, Option<&'a str>, &'a str),
-    /// Something that only an editor can put in.
+    /// A variable that only an editor can replace.
     Editor(&'a str),
 }
 
-/// The pieces of a text: `${NAME}`, `${NAME:-default}`, `${env:NAME}` as editors write it, and opencode's `{env:NAME}`.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
+/// The parts of a string. Variables are `${NAME}`, `${NAME:-default}`, `${env:NAME}` of editors, and `{env:NAME}` of opencode.
+fn parts_of(text: &str) -> Vec<StringPart<'_>> {
+    let mut parts = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${").into_iter().chain(rest.find("{env:")).min() {
         let Some(end) = rest[at..].find('}').map(|end| at + end + 1) else { break };
         let written = &rest[at..end];
-        pieces.push(Piece::Plain(&rest[..at]));
-        pieces.push(piece(written));
+        parts.push(StringPart::Plain(&rest[..at]));
+        parts.push(part(written));
         rest = &rest[end..];
     }
-    pieces.push(Piece::Plain(rest));
-    pieces
+    parts.push(StringPart::Plain(rest));
+    parts
 }
 
-fn piece(written: &str) -> Piece<'_> {
+fn part(written: &str) -> StringPart<'_> {
     let inside = written.trim_start_matches('$').trim_start_matches('{').trim_end_matches('}');
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
@@ -59,33 +59,36 @@ fn piece(written: &str) -> Piece<'_> {
     };
     let name = name.strip_prefix("env:").unwrap_or(name);
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if OF_AN_EDITOR_BY_NAME.iter().any(|prefix| name.starts_with(prefix)) {
-        Piece::Editor(written)
+    if EDITOR_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+        StringPart::Editor(written)
     } else if plain {
-        Piece::Variable(name, default, written)
+        StringPart::Variable(name, default, written)
     } else {
-        // What is none of ours is somebody else's, such as a shell's.
-        Piece::Plain(written)
+        // Other forms are for somebody else, such as a shell.
+        StringPart::Plain(written)
     }
 }
 
-/// Puts the environment into a text.
+/// Replaces the variables of a string.
+///
+/// # Errors
+/// When one is not set and has no default, or only an editor can replace it.
 pub(crate) fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
-    for piece in pieces(text) {
-        match piece {
-            Piece::Plain("${/}") | Piece::Variable("pathSeparator", None, _) => out.push('/'),
-            Piece::Plain(text) => out.push_str(text),
-            Piece::Editor(written) => return Err(only_an_editor(written)),
-            Piece::Variable("userHome", None, _) => out.push_str(&env("HOME").unwrap_or_default()),
-            Piece::Variable(name, default, written) => {
+    for part in parts_of(text) {
+        match part {
+            StringPart::Plain("${/}") | StringPart::Variable("pathSeparator", None, _) => out.push('/'),
+            StringPart::Plain(text) => out.push_str(text),
+            StringPart::Editor(written) => return Err(needs_an_editor(written)),
+            StringPart::Variable("userHome", None, _) => out.push_str(&env("HOME").unwrap_or_default()),
+            StringPart::Variable(name, default, written) => {
                 match (env(name).filter(|value| !value.is_empty() || default.is_none()), default) {
                     (Some(value), _) => out.push_str(&value),
                     (None, Some(default)) => out.push_str(default),
-                    (None, None) if OF_AN_EDITOR.contains(&name) => return Err(only_an_editor(written)),
+                    (None, None) if EDITOR_VARIABLES.contains(&name) => return Err(needs_an_editor(written)),
                     (None, None) => {
                         return Err(format!(
-                            "needs ${{{name}}}, which is not set in the environment; set it, or write ${{{name}:-default}}"
+                            "needs ${{{name}}}, which is not set in the environment; set it, or write a default as in ${{{name}:-default}}"
                         ));
                     }
                 }
@@ -95,13 +98,16 @@ pub(crate) fn expand(text: &str, env: Env<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Leaves a text as it is written, for a file of ours; what no file of ours can say is an error.
-pub(crate) fn carry(text: &str) -> Result<String, String> {
-    for piece in pieces(text) {
-        match piece {
-            Piece::Editor(written) => return Err(only_an_editor(written)),
-            Piece::Variable(name, None, written) if OF_AN_EDITOR.contains(&name) => {
-                return Err(only_an_editor(written));
+/// Returns a string as it is written, for another configuration file.
+///
+/// # Errors
+/// When it has a variable that only an editor can replace.
+pub(crate) fn unexpanded(text: &str) -> Result<String, String> {
+    for part in parts_of(text) {
+        match part {
+            StringPart::Editor(written) => return Err(needs_an_editor(written)),
+            StringPart::Variable(name, None, written) if EDITOR_VARIABLES.contains(&name) => {
+                return Err(needs_an_editor(written));
             }
             _ => {}
         }
@@ -109,13 +115,15 @@ pub(crate) fn carry(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn only_an_editor(written: &str) -> String {
-    format!("has {written}, which only an editor can put in; write ${{NAME}} and set NAME in the environment")
+fn needs_an_editor(written: &str) -> String {
+    format!(
+        "contains {written}, which only an editor can replace; write ${{NAME}} and set NAME in the environment"
+    )
 }
 
-/// A variable as a shell writes it and some clients do, `$NAME`, in the form that is read here. In capitals: anything
-/// else is more often a text that has a dollar sign.
-pub(crate) fn braced(text: &str) -> String {
+/// Replaces variables as a shell writes them, `$NAME`, by `${NAME}`. Only names in capitals count: anything else is more
+/// often text with a dollar sign.
+pub(crate) fn with_braces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -134,15 +142,15 @@ pub(crate) fn braced(text: &str) -> String {
     out + rest
 }
 
-/// A path whose `~/` is the user's home.
-pub(crate) fn at_home(path: String, env: Env<'_>) -> String {
+/// Replaces `~/` at the beginning of a path by the user's home.
+pub(crate) fn expand_tilde(path: String, env: Env<'_>) -> String {
     match (path.strip_prefix('~'), env("HOME")) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => home + rest,
         _ => path,
     }
 }
 
-/// What a file of `NAME=value` lines says, and the numbers of lines that are none.
+/// Reads a file of `NAME=value` lines. Returns the variables, and the numbers of lines that have another form.
 pub(crate) fn env_file(path: &str) -> Result<(HashMap<String, String>, Vec<usize>), String> {
     let text =
         std::fs::read_to_string(path).map_err(|e| format!("names {path:?}, which cannot be read: {e}"))?;
@@ -162,27 +170,33 @@ pub(crate) fn env_file(path: &str) -> Result<(HashMap<String, String>, Vec<usize
     Ok((read, odd))
 }
 
-/// Whether a text is a URL that can be connected to; an error says what it is instead, and what may be meant.
-pub(crate) fn url(text: &str) -> Result<(), String> {
+/// Checks that a string is a URL that can be connected to.
+///
+/// # Errors
+/// When it is not. The error says why, and suggests a URL where it can.
+pub(crate) fn check_url(text: &str) -> Result<(), String> {
     let shown = transport::shown_url(text);
     if text.trim().is_empty() {
         return Err("is empty".into());
     }
     let Some((scheme, _)) = text.split_once("://") else {
-        return Err(format!("is {shown:?}, but a URL begins with http:// or https://{}", meant_url(&shown)));
+        return Err(format!(
+            "is {shown:?}, but a URL must begin with http:// or https://{}",
+            suggested_url(&shown)
+        ));
     };
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
         return Err(format!("begins with {scheme}://, but it must be http:// or https://"));
     }
     match url::Url::parse(text) {
         Ok(url) if url.has_host() => Ok(()),
-        Ok(_) => Err(format!("is {shown:?}, which names no host")),
-        Err(why) => Err(format!("is {shown:?}, which is no URL: {why}")),
+        Ok(_) => Err(format!("is {shown:?}, which has no host")),
+        Err(why) => Err(format!("is {shown:?}, which is not a URL: {why}")),
     }
 }
 
-/// The URL that somebody meant by a host and a port, as the end of a sentence; empty where it looks like neither.
-pub(crate) fn meant_url(text: &str) -> String {
+/// The URL that somebody may have meant by a host and a port, as the end of a sentence; empty for other texts.
+pub(crate) fn suggested_url(text: &str) -> String {
     let (authority, path) = text.split_at(text.find('/').unwrap_or(text.len()));
     let parsed = url::Url::parse(&format!("http://{authority}/")).ok();
     let Some(host) = parsed.as_ref().and_then(url::Url::host_str) else { return String::new() };
@@ -193,23 +207,29 @@ pub(crate) fn meant_url(text: &str) -> String {
     }
     let scheme = if local || port { "http" } else { "https" };
     let path = if path.len() > 1 { path } else { "/mcp" };
-    format!(" (is {scheme}://{authority}{path} meant?)")
+    format!(" (did you mean {scheme}://{authority}{path}?)")
 }
 
-/// The URL that may be meant by one that names no path.
-pub(crate) fn without_path(url: &str) -> Option<String> {
+/// The URL with the usual path, for one that has no path.
+pub(crate) fn suggested_path(url: &str) -> Option<String> {
     let parsed = url::Url::parse(url).ok().filter(|url| url.path() == "/" && url.query().is_none())?;
     Some(transport::shown_url(parsed.join("/mcp").ok()?.as_str()))
 }
 
-/// Whether a header can be sent.
-pub(crate) fn header(name: &str, value: &str) -> Result<(), String> {
+/// Checks that HTTP can carry a header.
+pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
     let fine = http::HeaderName::try_from(name).is_ok() && http::HeaderValue::from_str(value).is_ok();
-    if fine { Ok(()) } else { Err(format!("has a header {name:?} that HTTP cannot carry")) }
+    if fine {
+        Ok(())
+    } else {
+        Err(format!(
+            "has a header {name:?} that HTTP cannot carry; check its name and value for spaces and control characters"
+        ))
+    }
 }
 
-/// Where a program is, looked for as the system does.
-pub(crate) fn find(command: &str, path: Option<&str>) -> Option<PathBuf> {
+/// The path of the program that a command starts, by the rules of the system.
+pub(crate) fn find_program(command: &str, path: Option<&str>) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         std::fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
@@ -222,10 +242,11 @@ pub(crate) fn find(command: &str, path: Option<&str>) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn env(name: &str) -> Option<String> {
+    /// An environment for tests.
+    pub(in crate::config) fn env(name: &str) -> Option<String> {
         match name {
             "SET" => Some("value".into()),
             "EMPTY" => Some(String::new()),
@@ -253,8 +274,8 @@ mod tests {
         for (text, told) in [
             ("${NO}", "needs ${NO}, which is not set"),
             ("{env:NO}", "needs ${NO}, which is not set"),
-            ("${input:key}", "has ${input:key}, which only an editor"),
-            ("${workspaceFolder}/x", "has ${workspaceFolder}, which only an editor"),
+            ("${input:key}", "contains ${input:key}, which only an editor"),
+            ("${workspaceFolder}/x", "contains ${workspaceFolder}, which only an editor"),
             ("${command:pick}", "only an editor"),
         ] {
             let why = expand(text, &env).unwrap_err();
@@ -263,38 +284,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_over_stays_as_it_is_written() {
+    fn what_is_imported_stays_as_it_is_written() {
         for text in ["${SET}", "${NO:-d}", "{env:NO}", "~/x", "$5"] {
-            assert_eq!(carry(text).as_deref(), Ok(text));
+            assert_eq!(unexpanded(text).as_deref(), Ok(text));
         }
-        assert!(carry("x ${input:key}").is_err() && carry("${workspaceFolder}").is_err());
+        assert!(unexpanded("x ${input:key}").is_err() && unexpanded("${workspaceFolder}").is_err());
         for (text, read) in
             [("$KEY", "${KEY}"), ("Bearer $A_1.", "Bearer ${A_1}."), ("${KEY} $5 $x $", "${KEY} $5 $x $")]
         {
-            assert_eq!(braced(text), read);
+            assert_eq!(with_braces(text), read);
         }
     }
 
     #[test]
     fn a_url_is_checked_and_the_one_that_is_meant_is_named() {
         for fine in ["http://localhost:4400/mcp", "https://h", "HTTP://[::1]:1/x?y"] {
-            assert_eq!(url(fine), Ok(()), "{fine}");
+            assert_eq!(check_url(fine), Ok(()), "{fine}");
         }
         for (text, told) in [
             ("", "is empty"),
-            ("notaurl", "begins with http:// or https://"),
+            ("notaurl", "must begin with http:// or https://"),
             ("ftp://x", "begins with ftp://"),
-            ("http://", "no URL"),
-            ("http://h:99999/", "no URL"),
-            ("localhost:4400", "is http://localhost:4400/mcp meant?"),
-            ("127.0.0.1:4400/mcp", "is http://127.0.0.1:4400/mcp meant?"),
-            ("example.com/mcp", "is https://example.com/mcp meant?"),
-            ("me:secret@example.com/mcp?secret", "is https://example.com/mcp meant?"),
+            ("http://", "not a URL"),
+            ("http://h:99999/", "not a URL"),
+            ("localhost:4400", "did you mean http://localhost:4400/mcp?"),
+            ("127.0.0.1:4400/mcp", "did you mean http://127.0.0.1:4400/mcp?"),
+            ("example.com/mcp", "did you mean https://example.com/mcp?"),
+            ("me:secret@example.com/mcp?secret", "did you mean https://example.com/mcp?"),
         ] {
-            let why = url(text).unwrap_err();
+            let why = check_url(text).unwrap_err();
             assert!(why.contains(told) && !why.contains("secret"), "{text}: {why}");
         }
-        assert_eq!(without_path("http://127.0.0.1:4400").as_deref(), Some("http://127.0.0.1:4400/mcp"));
-        assert_eq!(without_path("http://127.0.0.1:4400/x"), None);
+        assert_eq!(suggested_path("http://127.0.0.1:4400").as_deref(), Some("http://127.0.0.1:4400/mcp"));
+        assert_eq!(suggested_path("http://127.0.0.1:4400/x"), None);
     }
 }

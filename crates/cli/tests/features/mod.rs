@@ -77,7 +77,7 @@ impl Custom {
         answer: fn(Request) -> BoxFuture<'static, Result<Answer, Rejection>>,
     ) -> Custom {
         let description = Description {
-            identity: Object::new().with("name", "custom").with("version", "1"),
+            identity: Object::new().with("name", "custom").with("version", "1").into(),
             capabilities: capabilities.iter().fold(Capabilities::none(), |all, one| all.with(*one)),
             instructions: None,
             hint: dateline::CacheHint::default(),

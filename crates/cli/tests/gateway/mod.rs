@@ -76,7 +76,7 @@ pub(crate) fn python() -> &'static str {
 
 pub(crate) fn scripted(flags: &[&str]) -> Value {
     let args = [&["-S", SCRIPT], flags].concat();
-    json!({"command": python(), "args": args, "env": {"DATELINE_HEARD": testkit::heard()}})
+    json!({"command": python(), "args": args, "env": {"DATELINE_TRAFFIC": testkit::traffic_path()}})
 }
 
 /// A demo of each era.

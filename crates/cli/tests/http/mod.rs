@@ -119,15 +119,15 @@ async fn fetch(url: &str, verb: &str, headers: &[(&str, &str)], body: &str) -> A
 fn judge(headers: &[(&str, &str)], asked: &str, answer: &Answer) {
     let named = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("mcp-protocol-version"));
     let named = named.and_then(|(_, version)| spec::Revision::parse(version));
-    let mut hearing = testkit::Hearing::new(spec::Direction::ToClient);
+    let mut judge = testkit::TrafficJudge::new(spec::Direction::ToClient);
     // What a session answers is of its revision, which is not known here.
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")) {
-        hearing.asks(&serde_json::from_str(asked).unwrap_or_default());
+        judge.note_requests(&serde_json::from_str(asked).unwrap_or_default());
     }
     let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
     for text in events.chain([answer.body.as_str()]) {
         if let Ok(message) = serde_json::from_str::<Value>(text) {
-            hearing.hear(&message, named, Some(spec::Revision::UNNAMED)).unwrap();
+            judge.judge(&message, named, Some(spec::Revision::UNNAMED)).unwrap();
         }
     }
 }

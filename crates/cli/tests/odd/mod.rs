@@ -19,7 +19,7 @@ const ERAS: [&str; 2] = ["legacy", "modern"];
 
 /// The configuration of an odd server over standard streams.
 fn stdio(name: &str, era: &str) -> Value {
-    let env = json!({"DATELINE_HEARD": testkit::heard()});
+    let env = json!({"DATELINE_TRAFFIC": testkit::traffic_path()});
     json!({"command": python(), "args": ["-S", PEER, name, "--era", era], "env": env})
 }
 

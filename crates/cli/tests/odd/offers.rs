@@ -377,7 +377,7 @@ async fn a_server_that_was_away_comes_back_when_it_is_wanted_or_asked_for() {
     let report: Value = serde_json::from_str(&restarted.out).unwrap();
     assert_eq!((&report["state"], &report["restarts"]), (&json!("up"), &json!(1)));
     let unknown = gateway.command(&["restart", "awai"]).await;
-    assert!(unknown.code == Some(2) && unknown.err.contains("is \"away\" meant?"), "{:?}", unknown.err);
+    assert!(unknown.code == Some(2) && unknown.err.contains("did you mean \"away\"?"), "{:?}", unknown.err);
 }
 
 #[testkit::test]

@@ -29,7 +29,7 @@ base.ODDITIES.setdefault("plain", base.Peer)
 
 
 def over_stdio(peer):
-    heard = os.environ.get("DATELINE_HEARD")
+    heard = os.environ.get("DATELINE_TRAFFIC")
     heard = open("%s-%d-%d" % (heard, os.getppid(), os.getpid()), "a", encoding="utf-8") if heard else None
     out = sys.stdout.buffer
 

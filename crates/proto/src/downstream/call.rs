@@ -10,7 +10,7 @@ use crate::downstream::frame::Frame;
 use crate::downstream::output::Served;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit::{self, Admitted};
-use crate::gates::project::{self, Stamp};
+use crate::gates::project::{self, ResultMeta};
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::listen::{Change, Filter};
@@ -77,11 +77,11 @@ impl Call {
         served: &Served,
         principal: &Principal,
     ) -> Result<(Call, Opening), Rejection> {
-        let Admitted { request, token } =
+        let Admitted { request, token, description } =
             admit::modern(call, headers, &*served.service, served.revisions, principal)?;
         let peer = Arc::clone(&request.peer);
         // A server that does not say that it logs does not.
-        let logs = served.service.describe().capabilities.satisfies(Notice::Message.row().needs);
+        let logs = description.capabilities.satisfies(Notice::Message.row().needs);
         let mut opened = Call {
             id: call.id.clone(),
             weight: call.weight(),
@@ -93,7 +93,6 @@ impl Call {
         };
         let opening = match request.method {
             Method::Discover => {
-                let description = served.service.describe();
                 let result = opened.complete(discover(&description, served), &description);
                 Opening::Reply(wire::result(&opened.id, &result))
             }
@@ -140,7 +139,7 @@ impl Call {
                 admit::interim(&interim, self.method, &self.peer)?;
                 let asked = !interim.questions.is_empty();
                 let questions = asked.then(|| project::questions(&interim.questions, self.rules()));
-                Ok(project::interim(questions, interim.state, self.stamp(&description)))
+                Ok(project::interim(questions, interim.state, self.result_meta(&description)))
             }
         });
         match result {
@@ -154,11 +153,11 @@ impl Call {
     }
 
     fn complete(&self, result: Object, description: &Description) -> Object {
-        project::result(result, self.method.row(), self.rules(), self.stamp(description))
+        project::result(result, self.method.row(), self.rules(), self.result_meta(description))
     }
 
-    fn stamp<'a>(&self, description: &'a Description) -> Stamp<'a> {
-        Stamp { identity: &description.identity, depends_on_answers: self.retried, subscription: None }
+    fn result_meta<'a>(&self, description: &'a Description) -> ResultMeta<'a> {
+        ResultMeta { identity: &description.identity, depends_on_answers: self.retried, subscription: None }
     }
 
     /// Takes the part of a listen's filter that the service honours; gives the acknowledgement, the listen's first message.
@@ -191,8 +190,8 @@ impl Call {
             .with("reason", why.words())
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, id.clone())));
         let description = served.service.describe();
-        let stamp = Stamp { subscription: Some(&id), ..self.stamp(&description) };
-        let result = project::result(Object::new(), self.method.row(), self.rules(), stamp);
+        let added = ResultMeta { subscription: Some(&id), ..self.result_meta(&description) };
+        let result = project::result(Object::new(), self.method.row(), self.rules(), added);
         [
             Frame::Part(stream::notification(Notice::Cancelled, params, self.rules())),
             Frame::Last(StatusCode::OK, wire::result(&self.id, &result)),

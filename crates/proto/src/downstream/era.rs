@@ -22,7 +22,7 @@ pub(super) enum Opens {
 ///
 /// A request that names its revision in `_meta` is modern, whatever its method: the mark decides first.
 pub(super) fn opens(call: &wire::Call, served: Revisions) -> Opens {
-    if served.serves(Era::Modern) && admit::is_marked_modern(call.params.as_ref()) {
+    if served.serves(Era::Modern) && admit::is_marked_modern(call) {
         return Opens::Modern;
     }
     match Method::parse(&call.method).filter(|_| served.serves(Era::Legacy)) {

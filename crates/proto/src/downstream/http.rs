@@ -7,6 +7,7 @@ mod place;
 mod refusal;
 mod request;
 mod session;
+mod stream;
 mod streams;
 
 pub use accept::{Accept, CallResponse};

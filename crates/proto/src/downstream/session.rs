@@ -8,20 +8,21 @@ mod call;
 mod held;
 mod initialize;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use serde::{Deserialize, Serialize};
 use spec::{Direction, Method, Notice, Rules, meta};
 
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::session::batch::{BatchId, Batches};
-use crate::downstream::session::call::{Call, Repeat, Waiting, Work};
+use crate::downstream::session::call::{Call, Repeat, Work};
 use crate::downstream::session::held::Held;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit;
-use crate::gates::project::{self, Stamp};
+use crate::gates::project::{self, ResultMeta};
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::input::{InputRequest, InputRequired, InputResponses};
@@ -30,6 +31,7 @@ use crate::model::params::required_string;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal};
 use crate::rpc::wire::{self, CallKey, ErrorId, Id, Message};
+use crate::saved::Format;
 
 /// How often one call may ask before it is taken for one that never ends.
 const ROUNDS: u32 = 32;
@@ -38,20 +40,27 @@ const ROUNDS: u32 = 32;
 const LISTEN: CallKey = 0;
 
 /// One handshake session.
-#[derive(Debug)]
+///
+/// It is plain data: serde writes it as JSON and reads it back, so that a session can leave its process and go on in
+/// another one. Work that runs for its calls is not in it. A broken session, and one of a newer format, is an error.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Session {
+    format: Format,
+    #[serde(with = "crate::saved::shared")]
     peer: Arc<Peer>,
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
     /// Questions and changes that wait for that.
     held: Vec<Held>,
-    calls: HashMap<CallKey, Call>,
+    calls: BTreeMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
     /// Questions that wait for an answer: the call, and the question in it by its key.
-    questions: HashMap<u64, (CallKey, ByteString, InputRequest)>,
+    questions: BTreeMap<u64, (CallKey, ByteString, InputRequest)>,
     batches: Batches,
+    #[serde(deserialize_with = "crate::saved::counter")]
     next_key: CallKey,
+    #[serde(deserialize_with = "crate::saved::counter")]
     next_question: u64,
 }
 
@@ -68,12 +77,13 @@ impl Session {
     ) -> Result<(Session, Bytes), Rejection> {
         let (peer, reply) = initialize::open(call, served, principal)?;
         let session = Session {
+            format: Format,
             peer: Arc::new(peer),
             ready: false,
             held: Vec::new(),
-            calls: HashMap::new(),
+            calls: BTreeMap::new(),
             watched: BTreeMap::new(),
-            questions: HashMap::new(),
+            questions: BTreeMap::new(),
             batches: Batches::default(),
             next_key: LISTEN + 1,
             next_question: 1,
@@ -199,10 +209,6 @@ impl Session {
 
     /// A call is over, with its response where it has one. In a batch the last one that ends sends all responses.
     fn end(&mut self, key: CallKey, batch: Option<BatchId>, response: Option<Bytes>) -> Vec<Output> {
-        // The room of a burst is given back.
-        if self.calls.is_empty() && self.calls.capacity() > 64 {
-            self.calls.shrink_to_fit();
-        }
         let response = match batch {
             None => response,
             Some(name) => {
@@ -337,7 +343,7 @@ impl Session {
 
     /// What waits for answers that will not come, since the session ends.
     pub fn abandoned(&mut self) -> Vec<Output> {
-        self.calls.drain().filter_map(|(_, call)| call.abandoned()).collect()
+        std::mem::take(&mut self.calls).into_values().filter_map(Call::abandoned).collect()
     }
 
     /// Something happened while a call was worked on.
@@ -379,9 +385,12 @@ impl Session {
         let bytes = match answer {
             Ok(Answer::Complete(result)) => {
                 let description = served.service.describe();
-                let stamp =
-                    Stamp { identity: &description.identity, depends_on_answers: false, subscription: None };
-                wire::result(id, &project::result(result, method.row(), rules, stamp))
+                let added = ResultMeta {
+                    identity: &description.identity,
+                    depends_on_answers: false,
+                    subscription: None,
+                };
+                wire::result(id, &project::result(result, method.row(), rules, added))
             }
             Ok(Answer::InputRequired(_)) => return Vec::new(),
             Err(rejection) => refuse(id, &rejection, rules),
@@ -406,7 +415,7 @@ impl Session {
             _ => Vec::new(),
         };
         let answers = InputResponses { responses: earlier, state: interim.state };
-        *waiting = Some(Waiting { open: interim.questions.len(), answers });
+        *waiting = Some(answers);
         if interim.questions.is_empty() {
             return self.resume(key);
         }
@@ -429,13 +438,13 @@ impl Session {
         let question = id.and_then(Id::as_number).and_then(|id| self.questions.remove(&id));
         let Some((key, name, ask)) = question else { return Vec::new() };
         let outcome = outcome.map(|result| project::answer(&ask, result, self.rules()));
-        let Some(Call { work: Work::Call { interim: Some(waiting), .. }, .. }) = self.calls.get_mut(&key)
+        let Some(Call { work: Work::Call { interim: Some(answers), .. }, .. }) = self.calls.get_mut(&key)
         else {
             return Vec::new();
         };
-        waiting.answers.responses.push((name, outcome));
-        waiting.open -= 1;
-        if waiting.open == 0 { self.resume(key) } else { Vec::new() }
+        answers.responses.push((name, outcome));
+        let asks_more = self.questions.values().any(|(of, ..)| *of == key);
+        if asks_more { Vec::new() } else { self.resume(key) }
     }
 
     /// Calls the service again, with the answers.
@@ -443,7 +452,7 @@ impl Session {
         let Some(Call { id, work: Work::Call { repeat, interim, .. }, .. }) = self.calls.get_mut(&key) else {
             return Vec::new();
         };
-        repeat.answers = interim.take().map(|waiting| waiting.answers);
+        repeat.answers = interim.take();
         vec![Output::Start(key, repeat.request(id))]
     }
 

@@ -1,6 +1,7 @@
 //! What travels beside an answer: progress and log messages, in the form of the peer that asked.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use spec::{Notice, Revision, Rules, meta};
 
 use crate::gates::project;
@@ -12,10 +13,12 @@ use crate::model::listen::Change;
 use crate::rpc::wire;
 
 /// The notifications of one request, on their way to the peer that sent it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stream {
+    #[serde(with = "crate::saved::revision")]
     revision: Revision,
     token: Option<Raw>,
+    #[serde(with = "crate::saved::number")]
     last: f64,
     level: Option<Level>,
 }

@@ -23,19 +23,14 @@ use crate::rpc::wire::{Call, Id, Limits};
 pub(crate) struct Admitted {
     pub(crate) request: Request,
     pub(crate) token: Option<Raw>,
+    /// What the service said of itself when the request came.
+    pub(crate) description: Arc<Description>,
 }
 
 /// Returns whether the params name a revision in `_meta`, as those of every modern request do.
-pub fn is_marked_modern(params: Option<&Raw>) -> bool {
-    // Few legacy requests have the key anywhere in their text, so few are parsed.
-    params.is_some_and(|raw| {
-        raw.as_str().contains(meta::PROTOCOL_VERSION)
-            && raw
-                .object()
-                .ok()
-                .and_then(|params| params.get(meta::META)?.object().ok())
-                .is_some_and(|m| m.get(meta::PROTOCOL_VERSION).is_some())
-    })
+pub(crate) fn is_marked_modern(call: &Call) -> bool {
+    let inner = call.opened().ok().and_then(|opened| opened.meta.as_ref());
+    inner.is_some_and(|inner| inner.get(meta::PROTOCOL_VERSION).is_some())
 }
 
 /// Accepts or refuses a modern request.
@@ -49,14 +44,17 @@ pub(crate) fn modern(
     served: Revisions,
     principal: &Principal,
 ) -> Result<Admitted, Rejection> {
-    let mut params = opened(call.params.as_ref()).map_err(|_| {
+    let opened = call.opened().map_err(|_| {
         Rejection::Meta(format!("\"params\" must be an object with a {:?} object", meta::META))
     })?;
+    let mut params = opened.params.clone();
+    let sent = params.get(meta::META).cloned();
     without_nulls(&mut params, &call.method, Revision::LATEST_MODERN);
-    let mut inner = params
-        .get(meta::META)
-        .and_then(|raw| raw.object().ok())
-        .ok_or_else(|| missing(meta::META, "an object", served))?;
+    let mut inner = match params.get(meta::META) {
+        changed if changed != sent.as_ref() => changed.and_then(|raw| raw.object().ok()),
+        _ => opened.meta.clone(),
+    }
+    .ok_or_else(|| missing(meta::META, "an object", served))?;
     let requested = inner
         .string(meta::PROTOCOL_VERSION)
         .ok_or_else(|| missing(meta::PROTOCOL_VERSION, "a string", served))?;
@@ -93,7 +91,7 @@ pub(crate) fn modern(
     let wants_progress = token.is_some();
     let id = call.id.clone();
     let request = Request { id, method, params, answers, peer, wants_progress, events: EventSink::discard() };
-    Ok(Admitted { request, token })
+    Ok(Admitted { request, token, description })
 }
 
 fn missing(field: &str, what: &str, served: Revisions) -> Rejection {

@@ -23,7 +23,7 @@ pub fn object(object: &mut Object, shape: &Shape, revision: Revision) -> bool {
         let Some(field) = shape.field(name) else { return true };
         let fits = |(narrow, form): (Revisions, Form)| !narrow.contains(revision) || has_form(value, form);
         if field.exists.contains(revision) && field.narrow.is_none_or(fits) {
-            changed |= below(value, field.opens, revision);
+            changed |= field.opens.concerns(revision) && below(value, field.opens, revision);
             return true;
         }
         unsaid.extend(field.said_in.map(|content| (content, value.clone())));
@@ -56,16 +56,17 @@ fn is_empty_list(value: &Raw) -> bool {
     value.array().is_ok_and(|elements| elements.is_empty())
 }
 
+/// Brings what a field holds into the form of a revision that it concerns. Returns whether it changed anything.
 fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
     match opens {
         Opens::Nothing => false,
         Opens::Object(shape) => one(value, shape, revision),
         Opens::List(shape) => {
             let split = !revision.rules().sampling_tools && split_messages(value, shape);
-            each(value, shape.concerns(revision), |element| one(element, shape, revision)) || split
+            each(value, |element| one(element, shape, revision)) || split
         }
         Opens::Map(shape) => {
-            let (true, Ok(mut map)) = (shape.concerns(revision), value.object()) else { return false };
+            let Ok(mut map) = value.object() else { return false };
             let mut changed = false;
             map.retain(|_, element| {
                 changed |= one(element, shape, revision);
@@ -139,12 +140,11 @@ pub(crate) fn text_block(text: &str) -> Raw {
     Object::new().with("type", "text").with("text", text).into()
 }
 
-fn kinds_concern(kinds: &[Kind], revision: Revision) -> bool {
-    kinds.iter().any(|kind| !kind.exists.contains(revision) || kind.shape.concerns(revision))
-}
-
 fn one(value: &mut Raw, shape: &Shape, revision: Revision) -> bool {
-    let (true, Ok(mut inner)) = (shape.concerns(revision), value.object()) else { return false };
+    if !shape.concerns(revision) {
+        return false;
+    }
+    let Ok(mut inner) = value.object() else { return false };
     let changed = object(&mut inner, shape, revision);
     if changed {
         *value = inner.into();
@@ -152,8 +152,8 @@ fn one(value: &mut Raw, shape: &Shape, revision: Revision) -> bool {
     changed
 }
 
-fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw) -> bool) -> bool {
-    let (true, Ok(mut elements)) = (concerned, value.array()) else { return false };
+fn each(value: &mut Raw, mut change: impl FnMut(&mut Raw) -> bool) -> bool {
+    let Ok(mut elements) = value.array() else { return false };
     let mut changed = false;
     for element in &mut elements {
         changed |= change(element);
@@ -165,7 +165,7 @@ fn each(value: &mut Raw, concerned: bool, mut change: impl FnMut(&mut Raw) -> bo
 }
 
 fn contents(value: &mut Raw, kinds: &[Kind], revision: Revision) -> bool {
-    each(value, kinds_concern(kinds, revision), |block| content(block, kinds, revision))
+    each(value, |block| content(block, kinds, revision))
 }
 
 /// Brings a block of content into the form of a revision. A kind that the revision does not have becomes text; a kind
@@ -209,11 +209,11 @@ fn in_words(tag: &str, block: &Object) -> String {
     }
 }
 
-/// What a server adds to a result.
+/// What a server adds to a result: the members of its `_meta`, and the hint that no cache may keep it.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp<'a> {
+pub struct ResultMeta<'a> {
     /// The server's `Implementation` object.
-    pub identity: &'a Object,
+    pub identity: &'a Raw,
     /// Whether the result depends on answers of the client, so that no cache may keep it.
     pub depends_on_answers: bool,
     /// The id of the `subscriptions/listen` request that the result ends.
@@ -221,27 +221,26 @@ pub struct Stamp<'a> {
 }
 
 /// Writes a complete result for a peer of a revision.
-pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, stamp: Stamp<'_>) -> Object {
-    if !rules.self_describing_results {
-        object(&mut result, row.result, rules.revision);
-        return result;
-    }
+pub fn result(mut result: Object, row: &MethodRow, rules: &Rules, added: ResultMeta<'_>) -> Object {
     if row.result.concerns(rules.revision) {
         object(&mut result, row.result, rules.revision);
+    }
+    if !rules.self_describing_results {
+        return result;
     }
     result.set_first("resultType", Raw::literal("\"complete\""));
     if row.cacheable {
         let unhinted = result.get("ttlMs").is_none() || result.get("cacheScope").is_none();
-        if unhinted || stamp.depends_on_answers {
+        if unhinted || added.depends_on_answers {
             hint(&mut result, CacheHint::default());
         }
     }
-    stamp_meta(&mut result, stamp);
+    add_meta(&mut result, added);
     result
 }
 
 /// Writes a result that asks a modern peer for input.
-pub fn interim(questions: Option<Object>, state: Option<Raw>, stamp: Stamp<'_>) -> Object {
+pub fn interim(questions: Option<Object>, state: Option<Raw>, added: ResultMeta<'_>) -> Object {
     let mut result = Object::new().with("resultType", "input_required");
     if let Some(questions) = questions {
         result.set("inputRequests", Raw::from(questions));
@@ -249,7 +248,7 @@ pub fn interim(questions: Option<Object>, state: Option<Raw>, stamp: Stamp<'_>) 
     if let Some(state) = state {
         result.set("requestState", state);
     }
-    stamp_meta(&mut result, stamp);
+    add_meta(&mut result, added);
     result
 }
 
@@ -260,13 +259,13 @@ pub fn hint(result: &mut Object, hint: CacheHint) {
     result.set("cacheScope", if hint.public { "public" } else { "private" });
 }
 
-fn stamp_meta(result: &mut Object, stamp: Stamp<'_>) {
+fn add_meta(result: &mut Object, added: ResultMeta<'_>) {
     let mut inner = result.get(meta::META).and_then(|raw| raw.object().ok()).unwrap_or_default();
-    inner.set(meta::SERVER_INFO, Raw::from(stamp.identity.clone()));
-    if let Some(id) = stamp.subscription {
-        inner.set(meta::SUBSCRIPTION_ID, id.clone());
+    inner.set(ByteString::from_static(meta::SERVER_INFO), added.identity.clone());
+    if let Some(id) = added.subscription {
+        inner.set(ByteString::from_static(meta::SUBSCRIPTION_ID), id.clone());
     }
-    result.set(meta::META, Raw::from(inner));
+    result.set(ByteString::from_static(meta::META), Raw::from(inner));
 }
 
 /// Writes the params of a request for a server of a revision.

@@ -48,7 +48,9 @@ impl<'a> Scanner<'a> {
     pub(super) fn skip_value(&mut self) -> Option<Range<usize>> {
         let begin = self.at;
         match self.peek()? {
-            b'"' => self.skip_string()?,
+            b'"' => {
+                self.skip_string()?;
+            }
             b'{' | b'[' => self.skip_brackets()?,
             _ => {
                 let rest = self.rest()?;
@@ -59,6 +61,20 @@ impl<'a> Scanner<'a> {
         let end = self.at;
         self.white_space();
         Some(begin..end)
+    }
+
+    /// Moves over the name of a member that was checked before, and the colon after it. Returns where the string
+    /// stands, and whether it has escapes.
+    pub(super) fn skip_name(&mut self) -> Option<(Range<usize>, bool)> {
+        let begin = self.at;
+        if !self.is_at(b'"') {
+            return None;
+        }
+        let has_escapes = self.skip_string()?;
+        let end = self.at;
+        self.white_space();
+        self.eat(b':')?;
+        Some((begin..end, has_escapes))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -75,32 +91,34 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Moves over a string that was checked before.
-    fn skip_string(&mut self) -> Option<()> {
+    /// Moves over a string that was checked before. Returns whether it has escapes.
+    fn skip_string(&mut self) -> Option<bool> {
         self.at += 1;
+        let mut has_escapes = false;
         loop {
             self.at += plain(self.rest()?);
-            match self.peek()? {
-                b'"' => break,
-                _ => self.at += 2,
+            if self.peek()? == b'"' {
+                self.at += 1;
+                return Some(has_escapes);
             }
+            has_escapes = true;
+            self.at += 2;
         }
-        self.at += 1;
-        Some(())
     }
 
     /// Moves over an object or array that was checked before, so that each bracket has its partner.
     fn skip_brackets(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
+            let marks = |byte: &u8| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']');
+            self.at += self.rest()?.iter().position(marks)?;
             match self.peek()? {
                 b'"' => {
                     self.skip_string()?;
                     continue;
                 }
                 b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
+                _ => depth -= 1,
             }
             self.at += 1;
             if depth == 0 {

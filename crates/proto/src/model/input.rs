@@ -3,12 +3,13 @@
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr>
 
 use bytestring::ByteString;
+use serde::{Deserialize, Serialize};
 use spec::Question;
 
 use crate::json::{Object, Raw};
 
 /// The answers of a client to an [`InputRequired`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct InputResponses {
     /// The key of each question with the result that answers it, or with the error of a client that could not answer.
     pub responses: Vec<(ByteString, Result<Raw, Raw>)>,
@@ -28,9 +29,10 @@ pub struct InputRequired {
 }
 
 /// One question to the client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InputRequest {
     /// What is asked for.
+    #[serde(with = "crate::saved::question")]
     pub question: Question,
     /// The params of the question.
     pub params: Object,

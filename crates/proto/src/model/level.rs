@@ -1,5 +1,9 @@
 //! The levels of log messages.
 
+use bytestring::ByteString;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A log level of RFC 5424, the least severe first.
 ///
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-levels>
@@ -46,5 +50,18 @@ impl Level {
     /// Finds the level of this name.
     pub fn parse(name: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|l| l.as_str() == name)
+    }
+}
+
+impl Serialize for Level {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Level, D::Error> {
+        let name = ByteString::deserialize(deserializer)?;
+        Level::parse(&name).ok_or_else(|| D::Error::custom("an unknown level"))
     }
 }

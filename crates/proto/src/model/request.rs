@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use serde::{Deserialize, Serialize};
 use spec::{Method, Revision};
 
 use crate::json::{Object, Raw};
@@ -13,7 +14,8 @@ use crate::model::level::Level;
 use crate::rpc::wire::Id;
 
 /// What is known of the client that sent a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "SavedPeer", into = "SavedPeer")]
 pub struct Peer {
     /// The revision that it speaks.
     pub revision: Revision,
@@ -27,8 +29,34 @@ pub struct Peer {
     pub principal: Principal,
 }
 
+/// What is written of a [`Peer`].
+#[derive(Serialize, Deserialize)]
+struct SavedPeer {
+    #[serde(with = "crate::saved::revision")]
+    revision: Revision,
+    declared: Object,
+    client: Option<Raw>,
+    log_level: Option<Level>,
+    principal: Principal,
+}
+
+impl From<Peer> for SavedPeer {
+    fn from(peer: Peer) -> SavedPeer {
+        let Peer { revision, capabilities, client, log_level, principal } = peer;
+        SavedPeer { revision, declared: capabilities.sent().clone(), client, log_level, principal }
+    }
+}
+
+impl From<SavedPeer> for Peer {
+    fn from(saved: SavedPeer) -> Peer {
+        let SavedPeer { revision, declared, client, log_level, principal } = saved;
+        let capabilities = Arc::new(ClientCapabilities::read(declared, revision));
+        Peer { revision, capabilities, client, log_level, principal }
+    }
+}
+
 /// On whose behalf a client sends requests. State that spans several requests belongs to one principal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Principal(ByteString);
 
 impl Principal {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::header::HeaderParam;
-use crate::json::Object;
+use crate::json::Raw;
 use crate::model::boxed::BoxFuture;
 use crate::model::capability::Capabilities;
 use crate::model::listen::{Filter, Listening};
@@ -36,8 +36,8 @@ pub trait Service: Send + Sync + 'static {
 /// What a service says about itself.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Its `Implementation` object: name, version and optional members.
-    pub identity: Object,
+    /// Its `Implementation` object: name, version and optional members. Every result repeats its text.
+    pub identity: Raw,
     /// What it can do.
     pub capabilities: Capabilities,
     /// Tells a model how to use the service.
@@ -46,6 +46,13 @@ pub struct Description {
     pub hint: CacheHint,
     /// The methods of extensions, which the tables of the core do not list.
     pub methods: Vec<ExtensionMethod>,
+}
+
+impl Description {
+    /// Returns the identity that a server sent; an empty object where it sent no object.
+    pub fn identity(sent: Option<&Raw>) -> Raw {
+        sent.filter(|raw| raw.object().is_ok()).cloned().unwrap_or(Raw::literal("{}"))
+    }
 }
 
 /// A method that an extension adds.

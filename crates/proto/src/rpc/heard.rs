@@ -200,7 +200,7 @@ fn asked(versioned: bool, id: Option<Raw>, method: &Raw, params: Option<Raw>) ->
     match id {
         None => Heard::Message(Message::Notification { method, params }),
         Some(id) => match Id::read(&id) {
-            Some(id) => Heard::Message(Message::Request(wire::Call { id, method, params })),
+            Some(id) => Heard::Message(Message::Request(wire::Call::new(id, method, params))),
             None => Heard::Broken {
                 answers: None,
                 why: format!("its request {method:?} has an id that is neither a string nor an integer"),

@@ -2,11 +2,13 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/index#messages>
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use bytestring::ByteString;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use spec::Rules;
+use spec::{Rules, meta};
 
 use crate::json::{Object, ParseError, Raw, write_string};
 
@@ -108,9 +110,39 @@ pub struct Call {
     pub method: ByteString,
     /// The params as sent.
     pub params: Option<Raw>,
+    opened: OnceLock<Result<Opened, ParseError>>,
+}
+
+/// The params of a request and their `_meta`, both opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    /// The params. Absent params and `null` count as an empty object.
+    pub(crate) params: Object,
+    /// The `_meta` of the params, where it is an object.
+    pub(crate) meta: Option<Object>,
 }
 
 impl Call {
+    /// Makes a request.
+    pub fn new(id: Id, method: ByteString, params: Option<Raw>) -> Call {
+        Call { id, method, params, opened: OnceLock::new() }
+    }
+
+    /// Returns the params, opened. They are opened at the first call only: the era of a request is found by them, and
+    /// then the request is admitted by them.
+    ///
+    /// # Errors
+    /// Where the params are no object.
+    pub(crate) fn opened(&self) -> Result<&Opened, &ParseError> {
+        let open = || {
+            let sent = self.params.as_ref().filter(|raw| !raw.is_null());
+            let params = sent.map_or_else(|| Ok(Object::new()), Raw::object)?;
+            let meta = params.get(meta::META).and_then(|raw| raw.object().ok());
+            Ok(Opened { params, meta })
+        };
+        self.opened.get_or_init(open).as_ref()
+    }
+
     /// Returns how many bytes of the message are kept until it is answered.
     pub fn weight(&self) -> usize {
         self.id.as_str().len() + self.params.as_ref().map_or(0, |params| params.as_str().len())
@@ -180,31 +212,40 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
         return Err(Unreadable::Batch(raw));
     }
     let invalid = |id: Option<Id>, why| Unreadable::Invalid { id, why, silent: false };
-    let mut object = match raw.object() {
+    let object = match raw.object() {
         Ok(object) => object,
         Err(_) if raw.starts_with('{') => {
             return Err(invalid(None, "a member of the message stands twice; each may stand once"));
         }
         Err(_) => return Err(invalid(None, "a message is a JSON object with \"jsonrpc\": \"2.0\"")),
     };
-    let sent_id = object.take("id");
+    let (mut version, mut sent_id, mut method) = (None, None, None);
+    let (mut params, mut result, mut error) = (None, None, None);
+    for (name, value) in object {
+        match &*name {
+            "jsonrpc" => version = Some(value),
+            "id" => sent_id = Some(value),
+            "method" => method = Some(value),
+            "params" => params = Some(value),
+            "result" => result = Some(value),
+            "error" => error = Some(value),
+            _ => {}
+        }
+    }
     let id = sent_id.as_ref().and_then(Id::read);
-    let method = object.take("method");
-    if object.string("jsonrpc").as_deref() != Some("2.0") {
+    if version.and_then(|version| version.string()).as_deref() != Some("2.0") {
         let silent = sent_id.is_none() && method.is_some();
         return Err(Unreadable::Invalid { id, why: "\"jsonrpc\" must be \"2.0\"", silent });
     }
-    let (result, error) = (object.take("result"), object.take("error"));
     match (method, result, error) {
         (Some(method), None, None) => {
             let Some(method) = method.string() else {
                 let silent = sent_id.is_none();
                 return Err(Unreadable::Invalid { id, why: "\"method\" must be a string", silent });
             };
-            let params = object.take("params");
             match (sent_id, id) {
                 (None, _) => Ok(Message::Notification { method, params }),
-                (Some(_), Some(id)) => Ok(Message::Request(Call { id, method, params })),
+                (Some(_), Some(id)) => Ok(Message::Request(Call::new(id, method, params))),
                 (Some(_), None) => Err(invalid(
                     None,
                     "\"id\" must be a string or an integer; null and fractions are not ids",

@@ -97,7 +97,7 @@ impl Session {
         let sent = result.get("capabilities").and_then(|raw| raw.object().ok()).unwrap_or_default();
         let capabilities = Capabilities::read(&sent);
         let description = Description {
-            identity: result.get("serverInfo").and_then(|raw| raw.object().ok()).unwrap_or_default(),
+            identity: Description::identity(result.get("serverInfo")),
             capabilities: capabilities.clone(),
             instructions: result.string("instructions").map(|text| text.to_string()),
             hint: CacheHint::default(),

@@ -67,9 +67,8 @@ fn from_error(error: &Raw) -> Option<Vec<String>> {
 
 fn modern(revision: Revision, result: &Object, settings: &Settings) -> Negotiated {
     let object = |name: &str| result.get(name).and_then(|raw| raw.object().ok()).unwrap_or_default();
-    let identity = object(meta::META).get(meta::SERVER_INFO).and_then(|raw| raw.object().ok());
     let description = Description {
-        identity: identity.unwrap_or_default(),
+        identity: Description::identity(object(meta::META).get(meta::SERVER_INFO)),
         capabilities: Capabilities::read(&object("capabilities")),
         instructions: result.string("instructions").map(|text| text.to_string()),
         hint: CacheHint::default(),

@@ -28,9 +28,12 @@ pub(crate) struct Budget {
 struct State {
     used: usize,
     next: u64,
-    /// Who holds bytes, since when in this order.
+    /// Who holds bytes and can be let go, since when in this order.
     holders: Table<u64, Holder>,
+    /// The bytes of each address. Nothing is kept of those whom no share holds for.
     of: HashMap<Who, usize>,
+    /// How many wait for bytes that are given back.
+    waiting: usize,
 }
 
 #[derive(Debug)]
@@ -53,7 +56,10 @@ pub(crate) struct Holding {
 /// Bytes that are held until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    holding: Arc<Holding>,
+    budget: Arc<Budget>,
+    who: Who,
+    /// The [`Holding`] that they are of. Of none are bytes that are complete from the start.
+    key: Option<u64>,
     bytes: usize,
 }
 
@@ -75,6 +81,19 @@ impl Budget {
         Arc::new(Holding { budget: Arc::clone(self), key, who, let_go, settled: AtomicBool::new(false) })
     }
 
+    /// Takes bytes that are complete already, where there is room for them: nobody is let go.
+    pub(crate) fn try_take(self: &Arc<Budget>, who: Who, bytes: usize) -> Result<Charge, Full> {
+        self.charge(who, None, bytes)
+    }
+
+    fn charge(self: &Arc<Budget>, who: Who, holding: Option<&Holding>, bytes: usize) -> Result<Charge, Full> {
+        let mut state = self.lock();
+        self.share.room(who, state.used, state.own(who), bytes)?;
+        state.add(who, holding, bytes);
+        drop(state);
+        Ok(Charge { budget: Arc::clone(self), who, key: holding.map(|holding| holding.key), bytes })
+    }
+
     #[cfg(test)]
     fn used(&self) -> usize {
         self.lock().used
@@ -82,33 +101,42 @@ impl Budget {
 }
 
 impl State {
-    fn add(&mut self, holding: &Holding, bytes: usize) {
+    fn own(&self, who: Who) -> usize {
+        if who == Who::Many { 0 } else { self.of.get(&who).copied().unwrap_or_default() }
+    }
+
+    fn add(&mut self, who: Who, holding: Option<&Holding>, bytes: usize) {
         self.used += bytes;
-        *self.of.entry(holding.who).or_default() += bytes;
+        if who != Who::Many {
+            *self.of.entry(who).or_default() += bytes;
+        }
+        let Some(holding) = holding else { return };
         if let Some(holder) = self.holders.get_mut(&holding.key) {
             holder.bytes += bytes;
         } else {
             let settled = holding.settled.load(Ordering::Relaxed);
             let let_go = (!settled).then(|| holding.let_go.clone());
-            self.holders.insert(holding.key, holding.who, Holder { bytes, let_go });
+            self.holders.insert(holding.key, who, Holder { bytes, let_go });
         }
     }
 
-    fn give_back(&mut self, holding: &Holding, bytes: usize) {
+    fn give_back(&mut self, charge: &Charge, bytes: usize) {
         self.used -= bytes;
-        let of = self.of.get_mut(&holding.who).map(|of| {
+        if charge.who != Who::Many
+            && let Some(of) = self.of.get_mut(&charge.who)
+        {
             *of -= bytes;
-            *of
-        });
-        if of == Some(0) {
-            self.of.remove(&holding.who);
+            if *of == 0 {
+                self.of.remove(&charge.who);
+            }
         }
-        let left = self.holders.get_mut(&holding.key).map(|holder| {
+        let Some(key) = charge.key else { return };
+        let left = self.holders.get_mut(&key).map(|holder| {
             holder.bytes -= bytes;
             holder.bytes
         });
         if left == Some(0) {
-            self.holders.remove(&holding.key);
+            self.holders.remove(&key);
         }
     }
 
@@ -123,25 +151,19 @@ impl State {
 }
 
 impl Holding {
-    /// Takes bytes where there is room for them.
-    fn try_take(self: &Arc<Holding>, bytes: usize) -> Result<Charge, Full> {
-        let mut state = self.budget.lock();
-        let of = state.of.get(&self.who).copied().unwrap_or_default();
-        self.budget.share.room(self.who, state.used, of, bytes)?;
-        state.add(self, bytes);
-        drop(state);
-        Ok(Charge { holding: Arc::clone(self), bytes })
-    }
-
     /// Takes bytes. Where there is no room, those who have held some for the longest and are not done are let go; of
     /// the same address first, where it is that one's share that is used up.
     pub(crate) async fn take(self: &Arc<Holding>, bytes: usize) -> Result<Charge, Full> {
+        if let Ok(charge) = self.budget.charge(self.who, Some(self), bytes) {
+            return Ok(charge);
+        }
         let deadline = tokio::time::Instant::now() + ROOM;
+        let _waiting = Waiting::new(&self.budget);
         loop {
             let freed = self.budget.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            let full = match self.try_take(bytes) {
+            let full = match self.budget.charge(self.who, Some(self), bytes) {
                 Ok(charge) => return Ok(charge),
                 Err(full) => full,
             };
@@ -157,16 +179,15 @@ impl Holding {
     /// Takes bytes that are there already. Where there is no room for them, the one that has held some for the longest
     /// is let go, whose bytes come free in a moment.
     pub(crate) fn take_at_once(self: &Arc<Holding>, bytes: usize) -> Charge {
-        if let Ok(charge) = self.try_take(bytes) {
+        if let Ok(charge) = self.budget.charge(self.who, Some(self), bytes) {
             return charge;
         }
         let mut state = self.budget.lock();
-        let of = state.of.get(&self.who).copied().unwrap_or_default();
-        let own = self.budget.share.room(self.who, state.used, of, bytes).is_err_and(Full::own);
-        state.end_one(own.then_some(self.who), self.key);
-        state.add(self, bytes);
+        let own = self.budget.share.room(self.who, state.used, state.own(self.who), bytes);
+        state.end_one(own.is_err_and(Full::own).then_some(self.who), self.key);
+        state.add(self.who, Some(self), bytes);
         drop(state);
-        Charge { holding: Arc::clone(self), bytes }
+        Charge { budget: Arc::clone(&self.budget), who: self.who, key: Some(self.key), bytes }
     }
 
     /// From here on it is not let go: all of it is there.
@@ -175,6 +196,22 @@ impl Holding {
         if let Some(holder) = self.budget.lock().holders.get_mut(&self.key) {
             holder.let_go = None;
         }
+    }
+}
+
+/// Somebody who waits for bytes that are given back.
+struct Waiting<'a>(&'a Budget);
+
+impl Waiting<'_> {
+    fn new(budget: &Budget) -> Waiting<'_> {
+        budget.lock().waiting += 1;
+        Waiting(budget)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
     }
 }
 
@@ -198,8 +235,20 @@ impl Charge {
     /// Gives back what is more than so many bytes.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let more = self.bytes.saturating_sub(bytes);
-        self.bytes -= more;
-        drop(Charge { holding: Arc::clone(&self.holding), bytes: more });
+        if more > 0 {
+            self.bytes -= more;
+            self.give_back(more);
+        }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut state = self.budget.lock();
+        state.give_back(self, bytes);
+        let waits = state.waiting > 0;
+        drop(state);
+        if waits {
+            self.budget.freed.notify_waiters();
+        }
     }
 
     /// How many bytes.
@@ -211,8 +260,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.holding.budget.lock().give_back(&self.holding, self.bytes);
-            self.holding.budget.freed.notify_waiters();
+            self.give_back(self.bytes);
         }
     }
 }

@@ -8,7 +8,8 @@ use hashlink::{LinkedHashMap, LinkedHashSet};
 
 use super::Who;
 
-/// Things by key, each of somebody. The longest unused comes first, of all and of each one's own.
+/// Things by key, each of somebody. The longest unused comes first, of all and of each one's own. Whom no share holds
+/// for has no list of its own.
 #[derive(Debug)]
 pub(crate) struct Table<K, V> {
     all: LinkedHashMap<K, (Who, V)>,
@@ -25,7 +26,9 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
     /// Puts a thing in, as one that was used just now.
     pub(crate) fn insert(&mut self, key: K, who: Who, value: V) {
         self.remove(&key);
-        self.of.entry(who).or_default().insert(key.clone());
+        if who != Who::Many {
+            self.of.entry(who).or_default().insert(key.clone());
+        }
         self.all.insert(key, (who, value));
     }
 
@@ -35,7 +38,9 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
         K: Borrow<Q>,
     {
         let (who, value) = self.all.to_back(key)?;
-        self.of.get_mut(who)?.to_back(key);
+        if let Some(own) = self.of.get_mut(who) {
+            own.to_back(key);
+        }
         Some(value)
     }
 
@@ -53,7 +58,9 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
         K: Borrow<Q>,
     {
         let (who, value) = self.all.remove(key)?;
-        if let Some(own) = self.of.get_mut(&who) {
+        if who != Who::Many
+            && let Some(own) = self.of.get_mut(&who)
+        {
             own.remove(key);
             if own.is_empty() {
                 self.of.remove(&who);
@@ -72,7 +79,7 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
         self.all.len()
     }
 
-    /// How many there are of one.
+    /// How many there are of one whom a share holds for.
     pub(crate) fn len_of(&self, who: Who) -> usize {
         self.of.get(&who).map_or(0, LinkedHashSet::len)
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Endpoint;
 use super::response::full;
-use crate::crowd::{Charge, Full, Holding, Seat, Who};
+use crate::crowd::{Budget, Charge, Full, Holding, Seat, Who};
 
 /// How much of a body is still read that nobody wants, so that its sender, who may read nothing before all is
 /// written, gets to read why: what a client sends whose message is twice as long as it may be.
@@ -170,12 +170,11 @@ pub(crate) async fn read(
     if announced.is_some_and(|length: u64| usize::try_from(length).is_ok_and(|length| length > limit)) {
         return Err(too_long(limit));
     }
-    let let_go = CancellationToken::new();
-    let holding = endpoint.crowd.arriving.holding(who, let_go.clone());
     let busy = |why: &str| Refusal::for_now(StatusCode::SERVICE_UNAVAILABLE, why);
+    let let_go = CancellationToken::new();
     tokio::select! {
         biased;
-        read = collect(body, limit, &holding) => read.map_err(|why| match why {
+        read = collect(body, limit, &endpoint.crowd.arriving, who, &let_go) => read.map_err(|why| match why {
             Unread::TooLong => too_long(limit),
             Unread::Broken => Refusal::new(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
             Unread::Full(limit) => full(&limit),
@@ -193,19 +192,31 @@ fn too_long(limit: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &why)
 }
 
+/// Puts the parts of a body together, and charges for them. `let_go` is cancelled when others need the room of a body
+/// that is not complete.
 async fn collect(
     mut body: impl http_body::Body<Data = Bytes> + Unpin,
     limit: usize,
-    holding: &Arc<Holding>,
+    budget: &Arc<Budget>,
+    who: Who,
+    let_go: &CancellationToken,
 ) -> Result<Bytes, Unread> {
-    let mut bytes = Vec::new();
-    let mut charge: Option<Charge> = None;
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
-        let length = bytes.len() + data.len();
-        if length > limit {
-            return Err(Unread::TooLong);
+    let first = part(&mut body, 0, limit).await?.unwrap_or_default();
+    if body.is_end_stream() {
+        // Nearly all messages come in one part, which is complete at once. It is copied, since it is a piece of the
+        // connection's buffer, which is longer.
+        if first.is_empty() {
+            return Ok(first);
         }
+        if let Ok(charge) = budget.try_take(who, first.len()) {
+            return Ok(charge.hold(Vec::from(first)));
+        }
+    }
+    let holding = budget.holding(who, let_go.clone());
+    let (mut bytes, mut next) = (Vec::new(), Some(first));
+    let mut charge: Option<Charge> = None;
+    while let Some(data) = next {
+        let length = bytes.len() + data.len();
         if length > bytes.capacity() {
             let room = (2 * bytes.capacity()).min(limit).max(length);
             let more = holding.take(room - bytes.capacity()).await.map_err(Unread::Full)?;
@@ -216,6 +227,7 @@ async fn collect(
             bytes.reserve_exact(room - bytes.len());
         }
         bytes.extend_from_slice(&data);
+        next = part(&mut body, length, limit).await?;
     }
     holding.settle();
     bytes.shrink_to_fit();
@@ -226,4 +238,17 @@ async fn collect(
         }
         None => Bytes::new(),
     })
+}
+
+/// The next part of a body of which so many bytes were read; `None` at its end.
+async fn part(
+    body: &mut (impl http_body::Body<Data = Bytes> + Unpin),
+    read: usize,
+    limit: usize,
+) -> Result<Option<Bytes>, Unread> {
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Unread::Broken)?.into_data() else { continue };
+        return if read + data.len() > limit { Err(Unread::TooLong) } else { Ok(Some(data)) };
+    }
+    Ok(None)
 }

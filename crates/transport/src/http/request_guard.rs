@@ -86,6 +86,9 @@ fn check(uri: &Uri, headers: &HeaderMap, options: &Options) -> Result<(), Refusa
         let why = format!("pages of the Origin {} may not call this endpoint{lets}", shown(sent.as_bytes()));
         return Err(Refusal::new(StatusCode::FORBIDDEN, &why));
     }
+    if headers.len() == headers.keys_len() {
+        return Ok(()); // No header stands twice.
+    }
     // Of a request outside of a session the headers that mirror its body say what is wrong with two of them.
     let version = HeaderName::from_static(name::PROTOCOL_VERSION);
     let of_session = headers.contains_key(name::SESSION_ID).then_some(&version);

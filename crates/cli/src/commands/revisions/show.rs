@@ -1,13 +1,13 @@
-//! Entries as a table for people, and as JSON.
+//! Rows as a table for people, and as JSON.
 
 use serde_json::{Map, Value, json};
 use spec::{Revision, Setting};
 
-use super::survey::{Cell, Entry, Kind, in_order};
+use super::rows::{Cell, RevisionRow, RowKind, in_order};
 
-/// The columns of a terminal that a table keeps within.
+/// The width of a table, in characters.
 const WIDTH: usize = 100;
-/// How far names stand in.
+/// The indentation of names, in characters.
 const INDENT: usize = 2;
 
 impl Cell {
@@ -16,7 +16,7 @@ impl Cell {
             Cell::Absent => "-".to_owned(),
             Cell::Present | Cell::Behaves(Setting::Flag(true)) => "yes".to_owned(),
             Cell::Behaves(Setting::Flag(false)) => "no".to_owned(),
-            Cell::Way(word) | Cell::Behaves(Setting::Word(word)) => word.to_owned(),
+            Cell::As(word) | Cell::Behaves(Setting::Word(word)) => word.to_owned(),
             Cell::Behaves(Setting::Code(code)) => code.number().to_string(),
         }
     }
@@ -26,14 +26,14 @@ impl Cell {
             Cell::Absent => Value::Null,
             Cell::Present => json!(true),
             Cell::Behaves(Setting::Flag(flag)) => json!(flag),
-            Cell::Way(word) | Cell::Behaves(Setting::Word(word)) => json!(word),
+            Cell::As(word) | Cell::Behaves(Setting::Word(word)) => json!(word),
             Cell::Behaves(Setting::Code(code)) => json!(code.number()),
         }
     }
 }
 
-impl Entry {
-    /// What it is in one revision.
+impl RevisionRow {
+    /// The cell of one revision.
     pub(super) fn cell(&self, revision: Revision) -> Cell {
         let at = in_order().iter().position(|other| *other == revision);
         at.map_or(Cell::Absent, |at| self.cells[at])
@@ -41,17 +41,17 @@ impl Entry {
 }
 
 /// How a table is shown.
-pub(super) struct Look<'a> {
+pub(super) struct TableOptions<'a> {
     /// Its columns.
     pub(super) revisions: &'a [Revision],
-    /// What became of each entry from the first column to the last is marked.
+    /// Whether a mark shows how each row changed from the first column to the last.
     pub(super) marked: bool,
-    /// What is to be known about an entry stands below it; below behaviour always.
+    /// Whether the explanation of each row is shown below it. That of behaviour always is.
     pub(super) explained: bool,
 }
 
-pub(super) fn table(entries: &[&Entry], look: &Look<'_>) -> String {
-    let name_width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+pub(super) fn table(entries: &[&RevisionRow], look: &TableOptions<'_>) -> String {
+    let name_width = entries.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let cell_width = Revision::LATEST_LEGACY.as_str().len();
     let needed = |gap: usize| INDENT + name_width + 2 + look.revisions.len() * (cell_width + gap) - gap;
     let gap = if needed(2) <= WIDTH { 2 } else { 1 };
@@ -63,31 +63,31 @@ pub(super) fn table(entries: &[&Entry], look: &Look<'_>) -> String {
     };
     let dates: Vec<_> = look.revisions.iter().map(|revision| revision.as_str().to_owned()).collect();
     let mut shown = String::new();
-    let mut last: Option<&Entry> = None;
-    for entry in entries {
-        if last.is_none_or(|last| last.kind != entry.kind) {
+    let mut last: Option<&RevisionRow> = None;
+    for row in entries {
+        if last.is_none_or(|last| last.kind != row.kind) {
             shown += if last.is_some() { "\n" } else { "" };
-            shown += &line("", entry.kind.word(), &dates);
+            shown += &line("", row.kind.word(), &dates);
             last = None;
         }
-        if let Some(group) = &entry.group
+        if let Some(group) = &row.group
             && last.is_none_or(|last| last.group.as_ref() != Some(group))
         {
             shown += &format!(" {group}\n");
         }
-        let cells: Vec<_> = look.revisions.iter().map(|revision| entry.cell(*revision).text()).collect();
-        shown += &line(if look.marked { mark(entry, look.revisions) } else { "  " }, &entry.name, &cells);
-        if (look.explained || entry.kind == Kind::Behaviour) && !entry.about.is_empty() {
-            shown += &wrapped(&entry.about, 4);
+        let cells: Vec<_> = look.revisions.iter().map(|revision| row.cell(*revision).text()).collect();
+        shown += &line(if look.marked { mark(row, look.revisions) } else { "  " }, &row.name, &cells);
+        if (look.explained || row.kind == RowKind::Behaviour) && !row.about.is_empty() {
+            shown += &wrapped(&row.about, 4);
         }
-        last = Some(entry);
+        last = Some(row);
     }
     shown
 }
 
-/// What became of an entry between the first revision and the last.
-fn mark(entry: &Entry, revisions: &[Revision]) -> &'static str {
-    let absent = |revision: Option<&Revision>| revision.is_none_or(|r| entry.cell(*r) == Cell::Absent);
+/// The mark for how a row changed from the first revision to the last.
+fn mark(row: &RevisionRow, revisions: &[Revision]) -> &'static str {
+    let absent = |revision: Option<&Revision>| revision.is_none_or(|r| row.cell(*r) == Cell::Absent);
     match (absent(revisions.first()), absent(revisions.last())) {
         (true, false) => "+ ",
         (false, true) => "- ",
@@ -95,7 +95,7 @@ fn mark(entry: &Entry, revisions: &[Revision]) -> &'static str {
     }
 }
 
-/// Text in lines that fit.
+/// Breaks text into lines of [`WIDTH`].
 fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::new();
     let mut line = String::new();
@@ -110,22 +110,22 @@ fn wrapped(text: &str, indent: usize) -> String {
     lines + &format!("{:indent$}{line}\n", "")
 }
 
-pub(super) fn json(entries: &[&Entry], revisions: &[Revision]) -> Value {
-    let entry = |entry: &&Entry| {
+pub(super) fn json(entries: &[&RevisionRow], revisions: &[Revision]) -> Value {
+    let row = |row: &&RevisionRow| {
         let cells: Map<String, Value> = revisions
             .iter()
-            .map(|revision| (revision.as_str().to_owned(), entry.cell(*revision).json()))
+            .map(|revision| (revision.as_str().to_owned(), row.cell(*revision).json()))
             .collect();
         json!({
-            "kind": entry.kind.word(),
-            "group": entry.group,
-            "name": entry.name,
-            "about": (!entry.about.is_empty()).then_some(&entry.about),
+            "kind": row.kind.word(),
+            "group": row.group,
+            "name": row.name,
+            "about": (!row.about.is_empty()).then_some(&row.about),
             "in": cells,
         })
     };
     json!({
         "revisions": revisions.iter().map(|revision| revision.as_str()).collect::<Vec<_>>(),
-        "entries": entries.iter().map(entry).collect::<Vec<_>>(),
+        "entries": entries.iter().map(row).collect::<Vec<_>>(),
     })
 }

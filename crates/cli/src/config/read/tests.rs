@@ -5,19 +5,11 @@ use spec::Era;
 use transport::client::Program;
 
 use super::*;
-
-fn env(name: &str) -> Option<String> {
-    match name {
-        "SET" => Some("value".into()),
-        "EMPTY" => Some(String::new()),
-        "HOME" => Some("/home/me".into()),
-        _ => None,
-    }
-}
+use crate::config::values::tests::env;
 
 fn options(text: &str) -> Options {
     let read = read(text, &env).unwrap();
-    assert_eq!((read.warnings, read.broken), (vec![], vec![]));
+    assert_eq!((read.warnings, read.unusable), (vec![], vec![]));
     read.options
 }
 
@@ -55,7 +47,7 @@ fn the_forms_of_clients_and_editors_are_read() {
 }
 
 #[test]
-fn our_own_section_says_how_servers_are_shown() {
+fn the_section_dateline_says_how_servers_are_shown() {
     let read = options(
         r#"{"mcpServers": {"a": {"command": "a", "excludeTools": ["x"]}},
            "dateline": {"prefix": "always", "servers": {"a": {
@@ -128,44 +120,41 @@ fn values_are_taken_as_they_are_meant() {
 }
 
 #[test]
-fn an_entry_that_is_wrong_costs_itself_and_is_named_with_its_line() {
+fn a_wrong_entry_affects_only_its_server_and_is_named_with_its_line() {
     for (entry, line, told) in [
         ("{}", 2, "\"x\" has neither a \"command\" nor a \"url\""),
         ("[]", 2, "\"x\" must be an object"),
         (
             "{\"comand\": \"a\"}",
             2,
-            "\"x\" has neither a \"command\" nor a \"url\"; \"comand\" is not known in a server (is \"command\" meant?)",
+            "\"x\" has neither a \"command\" nor a \"url\"; \"comand\" is not known in a server (did you mean \"command\"?)",
         ),
         ("{\"source\": \"extension\"}", 2, "\"x\" comes from an extension"),
         ("{\"command\": \"a\",\n \"url\": \"https://h\"}", 2, "\"x\" has both"),
-        ("{\n\"command\": 1}", 3, "\"command\" must be a text"),
+        ("{\n\"command\": 1}", 3, "\"command\" must be a string"),
         ("{\"command\": \" \"}", 2, "\"x\" has an empty \"command\""),
         ("{\"url\": \"\"}", 2, "\"x\" has a \"url\" that is empty"),
-        ("{\"url\": \"notaurl\"}", 2, "but a URL begins with http:// or https://"),
-        ("{\"url\": \"ftp://x\"}", 2, "begins with ftp://"),
-        ("{\"url\": \"localhost:1\"}", 2, "is http://localhost:1/mcp meant?"),
+        ("{\"url\": \"notaurl\"}", 2, "but a URL must begin with http:// or https://"),
         (
             "{\"url\": \"https://h\", \"headers\": {\"a b\": \"c\"}}",
             2,
             "a header \"a b\" that HTTP cannot carry",
         ),
-        ("{\"command\": \"a\", \"args\": [{}]}", 2, "\"args\" must hold texts, numbers"),
-        ("{\"command\": \"a\", \"env\": {\"K\": []}}", 2, "\"K\" must be a text"),
-        ("{\"command\": \"a\", \"env\": {\"A=B\": \"c\"}}", 2, "no name of a variable"),
+        ("{\"command\": \"a\", \"args\": [{}]}", 2, "\"args\" may contain only strings, numbers"),
+        ("{\"command\": \"a\", \"env\": {\"K\": []}}", 2, "\"K\" must be a string"),
+        ("{\"command\": \"a\", \"env\": {\"A=B\": \"c\"}}", 2, "not the name of a variable"),
         ("{\"command\": \"${UNSET}\"}", 2, "needs ${UNSET}"),
-        ("{\"command\": \"${input:key}\"}", 2, "only an editor"),
-        ("{\"command\": \"C:\\Program\"}", 2, "it is written twice"),
-        ("{\"command\": \"C:\\new\"}", 2, "a backslash is written twice"),
+        ("{\"command\": \"C:\\Program\"}", 2, "write each backslash twice"),
+        ("{\"command\": \"C:\\new\"}", 2, "write each backslash twice"),
         ("{\"command\": \"a\", \"envFile\": \"/nonexistent/.env\"}", 2, "\"envFile\" that names"),
-        ("{\"type\": \"ws\", \"url\": \"https://h\"}", 2, "one of stdio (or local), http"),
+        ("{\"type\": \"ws\", \"url\": \"https://h\"}", 2, "must be one of stdio (or local), http"),
     ] {
         let text = format!("{{\"mcpServers\": {{\"good\": {{\"command\": \"g\"}},\n \"x\": {entry}}}}}");
         let read = read(&text, &env).unwrap();
-        assert_eq!(read.broken.len(), 1, "{text}");
-        let Broken { name, wrong } = &read.broken[0];
-        assert_eq!((name.as_str(), wrong.line), ("x", line), "{text}: {wrong}");
-        assert!(wrong.what.contains(told), "{text}: {wrong}");
+        assert_eq!(read.unusable.len(), 1, "{text}");
+        let UnusableServer { name, problem } = &read.unusable[0];
+        assert_eq!((name.as_str(), problem.line), ("x", line), "{text}: {problem}");
+        assert!(problem.what.contains(told), "{text}: {problem}");
         assert_eq!(names(&read.options), ["good", "x"], "{text}");
         program(&read.options.servers[0]);
         let Target::Unusable(why) = &read.options.servers[1].target else { panic!("{text}") };
@@ -174,7 +163,7 @@ fn an_entry_that_is_wrong_costs_itself_and_is_named_with_its_line() {
 }
 
 #[test]
-fn a_server_s_own_section_that_is_wrong_costs_it_and_a_second_one_of_a_name_costs_itself() {
+fn wrong_options_make_their_server_unusable_and_a_second_server_of_a_name_is_ignored() {
     let text = "{\"mcpServers\": {\"x\": {\"command\": \"a\"}, \"y\": {\"command\": \"b\"}, \"off\": {\"disabled\": true}},\n\
                 \"servers\": {\"x\": {\"command\": \"c\"}},\n\
                 \"dateline\": {\"servers\": {\"off\": {},\n\"y\": {\"dney\": [\"*\"]}}}}";
@@ -185,22 +174,23 @@ fn a_server_s_own_section_that_is_wrong_costs_it_and_a_second_one_of_a_name_cost
         matches!(read.options.servers[1].target, Target::Unusable(_)),
         "what should be hidden is not shown"
     );
-    let broken: Vec<_> = read.broken.iter().map(|b| (b.name.as_str(), b.wrong.line)).collect();
-    assert_eq!(broken, [("x", 2), ("y", 4)]);
-    assert!(read.broken[1].wrong.what.contains("is \"deny\" meant?"), "{:?}", read.broken[1]);
+    let unusable: Vec<_> =
+        read.unusable.iter().map(|server| (server.name.as_str(), server.problem.line)).collect();
+    assert_eq!(unusable, [("x", 2), ("y", 4)]);
+    assert!(read.unusable[1].problem.what.contains("did you mean \"deny\"?"), "{:?}", read.unusable[1]);
 }
 
 #[test]
 fn what_is_wrong_as_a_whole_is_named_with_its_line() {
     for (text, told) in [
-        ("", "1: it is empty"),
+        ("", "1: the file is empty"),
         ("[]", "1: the configuration must be an object"),
-        ("{}", "1: there are no \"mcpServers\""),
+        ("{}", "1: there is no \"mcpServers\""),
         ("{\"mcpServers\": []}", "1: \"mcpServers\" must be an object"),
         ("{\"mcpServers\": {},\n\n \"dateline\": {\"prefixx\": \"always\"}}", "3: \"prefixx\" is not known"),
         ("{\"mcpServers\": {}, \"dateline\": {\"prefix\": \"some\"}}", "always, collision and none"),
-        ("{\n  \"mcpServers\": {\n    oops", "3: this is no JSON"),
-        ("{\"mcpServers\": {\"x\": {\"command\": \"C:\\users\"}}}", "a backslash in a text is written twice"),
+        ("{\n  \"mcpServers\": {\n    oops", "3: this is not valid JSON"),
+        ("{\"mcpServers\": {\"x\": {\"command\": \"C:\\users\"}}}", "write each backslash in a string twice"),
     ] {
         let why = read(text, &env).unwrap_err();
         assert!(why.contains(told), "{text}: {why}");
@@ -212,14 +202,17 @@ fn an_unknown_key_is_a_warning_with_the_nearest_name() {
     let warnings = |text: &str| read(text, &env).unwrap().warnings;
     let odd = warnings("{\"mcpServers\": {\"x\": {\"command\": \"a\",\n \"arsg\": []}}}");
     assert_eq!((odd.len(), odd[0].line), (1, 2));
-    assert!(odd[0].what.contains("is \"args\" meant?"), "{}", odd[0]);
+    assert!(odd[0].what.contains("did you mean \"args\"?"), "{}", odd[0]);
     assert_eq!(warnings("\u{feff}{\"mcpServers\": {}, \"theme\": \"dark\"}"), []);
     // The settings of an editor are not gone through key by key.
     let settings =
         "{\"a.b\": 1, \"c.d\": 2, \"e.f\": 3, \"g.h\": 4,\n \"mcpServer\": {}, \"mcpServers\": {}}";
     let odd = warnings(settings);
     assert_eq!(odd.len(), 2, "{odd:?}");
-    assert!(odd[0].what.contains("is \"mcpServers\" meant?") && odd[1].what.contains("5 keys"), "{odd:?}");
+    assert!(
+        odd[0].what.contains("did you mean \"mcpServers\"?") && odd[1].what.contains("5 keys"),
+        "{odd:?}"
+    );
     let literal = warnings("{\"mcpServers\": {\"x\": {\"command\": \"a\", \"env\": {\"K\": \"$KEY\"}}}}");
     assert!(literal[0].what.contains("write ${KEY}"), "{literal:?}");
 }

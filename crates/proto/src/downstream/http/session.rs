@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
 use spec::{Rules, header as name};
 
 use crate::downstream::http::accept::Accept;
@@ -22,12 +23,17 @@ use crate::model::listen::{Change, Filter};
 use crate::model::rejection::Rejection;
 use crate::model::request::Answer;
 use crate::rpc::wire::CallKey;
+use crate::saved::Format;
 
 /// A session over Streamable HTTP.
 ///
 /// Times are durations since the session was opened.
-#[derive(Debug)]
+///
+/// Like [`Session`] it is plain data that serde writes and reads, with what is kept for a client that comes back: so the
+/// client can go on by `Last-Event-ID` with another process.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct HttpSession {
+    format: Format,
     session: Session,
     streams: Streams,
     /// When its client or a call did something last.
@@ -65,7 +71,7 @@ impl HttpSession {
     /// session is not taken for one of this session.
     pub fn new(session: Session, name: u32, replay: Replay) -> HttpSession {
         let streams = Streams::new(name, replay);
-        HttpSession { session, streams, used: Duration::ZERO, begun: false }
+        HttpSession { format: Format, session, streams, used: Duration::ZERO, begun: false }
     }
 
     /// How the session's revision behaves.

@@ -5,13 +5,15 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery>
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::downstream::http::event_id::{EventId, StreamId};
 use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
+use crate::downstream::http::stream::Stream;
 use crate::rpc::wire::CallKey;
 
 /// How many streams that concern no call a session keeps for a client that is away: browsers open a few, and each is
@@ -24,7 +26,7 @@ const WAITING: usize = 256;
 const WAITING_BYTES: usize = 4 << 20;
 
 /// How much a session keeps for a client that comes back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Replay {
     /// Messages.
     pub messages: usize,
@@ -40,60 +42,78 @@ impl Default for Replay {
 }
 
 /// The streams of one session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(try_from = "SavedStreams")]
 pub(super) struct Streams {
     /// What its event ids begin with.
     session: u32,
     streams: BTreeMap<StreamId, Stream>,
     /// Where the messages of a call go; the stream may be gone before the call is.
-    calls: HashMap<CallKey, StreamId>,
+    calls: BTreeMap<CallKey, StreamId>,
     /// What waits for a stream of the session's own.
+    #[serde(with = "crate::saved::messages")]
     waiting: VecDeque<Bytes>,
     next: StreamId,
     replay: Replay,
+    /// The messages on all streams.
+    #[serde(skip)]
     messages: usize,
+    /// The bytes of them.
+    #[serde(skip)]
     bytes: usize,
     /// The bytes of what waits.
+    #[serde(skip)]
     waiting_bytes: usize,
     /// The streams whose readers and senders have something new to look at.
     changed: BTreeSet<StreamId>,
 }
 
-#[derive(Debug)]
-struct Stream {
-    /// It carries what concerns no call.
-    own: bool,
-    /// Its client takes one JSON object: only the last message counts.
-    plain: bool,
-    events: VecDeque<Bytes>,
-    /// The number of the first one in the buffer.
-    first: u64,
-    /// The number of the last one that a connection was given.
-    sent: u64,
-    /// How many bytes follow it.
-    unsent: usize,
-    /// The client was told an id, and can come back.
-    named: bool,
-    /// Calls that still have something to say on it.
-    open: usize,
-    /// The connection that reads it.
-    reader: Option<u64>,
-    next_reader: u64,
-    /// The connection is to be closed, and the client to come back after this time.
-    release: Option<Duration>,
+/// What is written of [`Streams`]: the counts are counted again.
+#[derive(Deserialize)]
+struct SavedStreams {
+    session: u32,
+    streams: BTreeMap<StreamId, Stream>,
+    calls: BTreeMap<CallKey, StreamId>,
+    #[serde(with = "crate::saved::messages")]
+    waiting: VecDeque<Bytes>,
+    #[serde(deserialize_with = "crate::saved::counter")]
+    next: StreamId,
+    replay: Replay,
+    changed: BTreeSet<StreamId>,
 }
 
-impl Stream {
-    fn last(&self) -> u64 {
-        self.first + self.events.len() as u64 - 1
-    }
+impl TryFrom<SavedStreams> for Streams {
+    type Error = &'static str;
 
-    fn pending(&self) -> usize {
-        usize::try_from(self.last() - self.sent).unwrap_or(usize::MAX)
-    }
-
-    fn is_finished(&self) -> bool {
-        !self.own && self.open == 0
+    fn try_from(saved: SavedStreams) -> Result<Streams, &'static str> {
+        let SavedStreams { session, mut streams, calls, waiting, next, replay, changed } = saved;
+        let (mut messages, mut bytes) = (0, 0);
+        for of in calls.values() {
+            if let Some(stream) = streams.get_mut(of) {
+                stream.open += 1;
+            }
+        }
+        for (id, stream) in &mut streams {
+            stream.recount()?;
+            if *id >= next {
+                return Err("a stream has a number that was not given yet");
+            }
+            messages += stream.events.len();
+            bytes += stream.events.iter().map(Bytes::len).sum::<usize>();
+        }
+        let waiting_bytes = waiting.iter().map(Bytes::len).sum();
+        Ok(Streams {
+            session,
+            streams,
+            calls,
+            waiting,
+            next,
+            replay,
+            messages,
+            bytes,
+            waiting_bytes,
+            changed,
+        })
     }
 }
 
@@ -103,7 +123,7 @@ impl Streams {
         Streams {
             session,
             streams: BTreeMap::new(),
-            calls: HashMap::new(),
+            calls: BTreeMap::new(),
             waiting: VecDeque::new(),
             next: 1,
             replay,
@@ -309,9 +329,6 @@ impl Streams {
     /// A call has nothing more to say.
     pub(super) fn finish(&mut self, key: CallKey) {
         let Some(id) = self.calls.remove(&key) else { return };
-        if self.calls.is_empty() && self.calls.capacity() > WAITING {
-            self.calls.shrink_to_fit();
-        }
         let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.open -= 1;
         self.changed.insert(id);

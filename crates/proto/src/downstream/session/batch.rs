@@ -2,27 +2,29 @@
 //!
 //! <https://modelcontextprotocol.io/specification/2025-03-26/basic#batching>
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// Names a batch within its session.
 pub(super) type BatchId = u64;
 
 /// The batches of a session whose requests are not all answered yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Batches {
-    open: HashMap<BatchId, Batch>,
+    open: BTreeMap<BatchId, Batch>,
+    #[serde(deserialize_with = "crate::saved::counter")]
     last: BatchId,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Batch {
     /// How many of its requests are under way, and one while the array is still read.
+    #[serde(deserialize_with = "crate::saved::counter")]
     open: usize,
+    #[serde(with = "crate::saved::messages")]
     responses: Vec<Bytes>,
-    /// How long all responses are together.
-    bytes: usize,
 }
 
 impl Batch {
@@ -48,7 +50,7 @@ impl Batches {
     /// Begins to read an array. [`Batches::leave`] ends that.
     pub(super) fn begin(&mut self) -> BatchId {
         self.last += 1;
-        self.open.insert(self.last, Batch { open: 1, responses: Vec::new(), bytes: 0 });
+        self.open.insert(self.last, Batch { open: 1, responses: Vec::new() });
         self.last
     }
 
@@ -62,7 +64,6 @@ impl Batches {
     /// Keeps a response until the others are there.
     pub(super) fn add(&mut self, id: BatchId, response: Option<Bytes>) {
         if let Some(batch) = self.open.get_mut(&id) {
-            batch.bytes += response.as_ref().map_or(0, Bytes::len);
             batch.responses.extend(response);
         }
     }
@@ -70,7 +71,7 @@ impl Batches {
     /// One request less of a batch is under way; gives all responses with the last one.
     pub(super) fn leave(&mut self, id: BatchId) -> Option<Bytes> {
         let batch = self.open.get_mut(&id)?;
-        batch.open -= 1;
+        batch.open = batch.open.saturating_sub(1);
         if batch.open > 0 {
             return None;
         }
@@ -79,6 +80,6 @@ impl Batches {
 
     /// How long the responses of a batch are together.
     pub(super) fn bytes(&self, id: BatchId) -> usize {
-        self.open.get(&id).map_or(0, |batch| batch.bytes)
+        self.open.get(&id).map_or(0, |batch| batch.responses.iter().map(Bytes::len).sum())
     }
 }

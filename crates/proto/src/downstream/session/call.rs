@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
+use serde::{Deserialize, Serialize};
 use spec::Method;
 
 use crate::downstream::output::Output;
@@ -15,9 +16,11 @@ use crate::model::request::{Peer, Request};
 use crate::rpc::wire::Id;
 
 /// A call that is under way.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Call {
+    #[serde(with = "crate::saved::id")]
     pub(super) id: Id,
+    #[serde(deserialize_with = "crate::saved::counter")]
     pub(super) weight: usize,
     pub(super) stream: Stream,
     pub(super) work: Work,
@@ -26,14 +29,14 @@ pub(super) struct Call {
 }
 
 /// What is done for a call.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Work {
     /// The service is called, and called again with answers.
     Call {
         /// The request.
         repeat: Repeat,
-        /// What the client is asked, while it is asked.
-        interim: Option<Waiting>,
+        /// While the client is asked: the answers that have come, and the state for the next round.
+        interim: Option<InputResponses>,
         /// How often the call has asked.
         rounds: u32,
     },
@@ -41,20 +44,14 @@ pub(super) enum Work {
     Subscribe(ByteString),
 }
 
-/// What a call waits for while its client is asked.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    /// How many questions are not answered.
-    pub(super) open: usize,
-    pub(super) answers: InputResponses,
-}
-
 /// A request as plain data, so that the service can be called again.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Repeat {
+    #[serde(with = "crate::saved::method")]
     pub(super) method: Method,
     pub(super) params: Object,
     pub(super) answers: Option<InputResponses>,
+    #[serde(with = "crate::saved::shared")]
     pub(super) peer: Arc<Peer>,
     pub(super) wants_progress: bool,
 }
@@ -89,8 +86,7 @@ impl Call {
     pub(super) fn abandoned(self) -> Option<Output> {
         match self.work {
             Work::Call { mut repeat, interim: Some(waiting), .. } => {
-                let state = waiting.answers.state;
-                repeat.answers = Some(InputResponses { responses: Vec::new(), state });
+                repeat.answers = Some(InputResponses { responses: Vec::new(), ..waiting });
                 Some(Output::Abandon(repeat.request(&self.id)))
             }
             _ => None,

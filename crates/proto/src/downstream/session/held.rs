@@ -1,17 +1,18 @@
 //! What waits for the end of the handshake.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::downstream::output::Output;
 use crate::rpc::wire::CallKey;
 
 /// What waits until the client says that it is initialized.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Held {
     /// A question of a call.
-    Question(CallKey, Bytes),
+    Question(CallKey, #[serde(with = "crate::saved::message")] Bytes),
     /// A change.
-    Change(Bytes),
+    Change(#[serde(with = "crate::saved::message")] Bytes),
 }
 
 impl From<Held> for Output {

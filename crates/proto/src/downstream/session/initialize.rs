@@ -72,7 +72,7 @@ fn initialized(description: &Description, revision: Revision) -> Object {
     let mut result = Object::new()
         .with("protocolVersion", revision.as_str())
         .with("capabilities", Raw::from(description.capabilities.object()))
-        .with("serverInfo", Raw::from(description.identity.clone()));
+        .with("serverInfo", description.identity.clone());
     if let Some(instructions) = &description.instructions {
         result.set("instructions", instructions.as_str());
     }

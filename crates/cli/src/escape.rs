@@ -1,30 +1,29 @@
-//! What others say, in a form that cannot steer a terminal, nor pass for a line or a word of ours: what is not seen, or
-//! changes how the rest is seen, is written as an escape.
+//! Escapes text from servers, so that it cannot control the terminal or look like dateline's own output.
 //!
-//! [`line`] is for all that stands in a row, a log or an error; [`text`] for what may have lines of its own; [`json`]
-//! for programs, which read the same text again.
+//! Characters that are invisible, or change how other text looks, are written as escapes. [`line`] is for text in a table,
+//! a log or an error; [`text`] for text of several lines; [`json`] for JSON, whose value stays the same.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// A text as one line.
+/// Escapes a text for one line.
 pub(crate) fn line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// A text that may have several lines.
+/// Escapes a text of several lines. Line ends and tabs stay.
 pub(crate) fn text(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n"), |c| matches!(c, '\n' | '\t'))
 }
 
-/// A value as JSON for people and programs, with an end of line.
+/// Writes a value as indented JSON with escapes, and a line end.
 pub(crate) fn json(value: &impl Serialize) -> String {
     json_text(&serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"
 }
 
-/// JSON that was written already. Nothing in it but texts has characters that are escaped here.
+/// Escapes JSON text. Only its strings can contain characters that need it.
 pub(crate) fn json_text(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -60,7 +59,7 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Whether a character is not seen by itself: one that controls, orders, joins or ends lines, or is drawn as nothing.
+/// Whether a character is invisible: it controls, reorders or joins text, ends lines, or is drawn as nothing.
 fn is_hidden(c: char) -> bool {
     if matches!(c, ' '..='~') {
         return false;
@@ -73,7 +72,7 @@ fn is_hidden(c: char) -> bool {
             | GeneralCategory::ParagraphSeparator
             | GeneralCategory::Unassigned
     );
-    // Letters and marks that are drawn as nothing all the same: fillers, selectors of variants, the empty Braille cell.
+    // Letters and marks that are drawn as nothing: fillers, selectors of variants, the empty Braille pattern.
     let by_itself = matches!(
         c,
         '\u{34f}'
@@ -89,7 +88,7 @@ fn is_hidden(c: char) -> bool {
     by_kind || by_itself
 }
 
-/// Whether a character only asks for the coloured form of the symbol before it.
+/// Whether a character only selects the coloured form of the symbol before it.
 fn is_colour(last: char, c: char) -> bool {
     c == '\u{fe0f}' && get_general_category(last) == GeneralCategory::OtherSymbol
 }

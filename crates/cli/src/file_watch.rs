@@ -1,4 +1,4 @@
-//! Watches a file, and says when it should be read again.
+//! Watches a file for changes.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,22 +18,22 @@ const ALL_AT_ONCE: &str = "..data";
 /// How many links are followed to the file; the system itself stops at as many.
 const LINKS: usize = 40;
 
-/// The changes of a file: that it was written, appeared or went, or SIGHUP, which asks to read it in any case.
-pub(crate) struct Changes {
+/// Waits for the changes of a file: it was written, made or removed. SIGHUP counts as a change too.
+pub(crate) struct FileWatch {
     path: PathBuf,
     hangup: Signal,
     written: mpsc::Receiver<()>,
     /// The names of files and folders whose changes concern the file.
     names: Arc<Mutex<BTreeSet<OsString>>>,
-    /// It watches until it is dropped.
+    /// Watches until it is dropped.
     watcher: Option<notify::RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
 }
 
-impl Changes {
-    /// Watches a file. It may be a link, and it may be missing together with its folders. If it cannot be watched, `what` it
-    /// is stands in a warning, and only SIGHUP remains.
-    pub(crate) fn of(path: &Path, what: &str) -> Option<Changes> {
+impl FileWatch {
+    /// Watches a file. It may be a link, and it may be missing together with its folders. If it cannot be watched, a warning
+    /// says so with the words `what`, and only SIGHUP counts.
+    pub(crate) fn of(path: &Path, what: &str) -> Option<FileWatch> {
         let hangup = signal(SignalKind::hangup()).ok()?;
         let (told, written) = mpsc::channel(1);
         let names: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
@@ -45,18 +45,18 @@ impl Changes {
                 !event.kind.is_access() && event.paths.iter().any(named)
             };
             if event.is_ok_and(ours) {
-                // One that waits already stands for this one too.
+                // When the queue is full, a change waits that has not been reported yet: that is enough.
                 let _ = told.try_send(());
             }
         });
         let folders = BTreeSet::new();
-        let mut changes = Changes { path: path.to_owned(), hangup, written, names, watcher: None, folders };
+        let mut changes = FileWatch { path: path.to_owned(), hangup, written, names, watcher: None, folders };
         let aimed = watcher.and_then(|watcher| {
             changes.watcher = Some(watcher);
-            changes.aim()
+            changes.watch_folders()
         });
         if let Err(error) = aimed {
-            tracing::warn!(%error, "{what} cannot be watched; SIGHUP reads it again");
+            tracing::warn!(%error, "changes of {what} cannot be noticed; send SIGHUP to have it read again");
         }
         Some(changes)
     }
@@ -69,16 +69,16 @@ impl Changes {
             Some(()) = self.written.recv() => tokio::time::sleep(SETTLES).await,
         }
         while self.written.try_recv().is_ok() {}
-        // Folders came or went, or a link leads elsewhere. Aimed before the file is read, so that nothing is missed.
-        if let Err(error) = self.aim() {
-            tracing::warn!(%error, "{} cannot be watched any more; SIGHUP reads it again", self.path.display());
+        // Folders or links may have changed. This is done before the file is read, so that no later change is missed.
+        if let Err(error) = self.watch_folders() {
+            tracing::warn!(%error, "changes of {} cannot be noticed; send SIGHUP to have it read again", self.path.display());
         }
         true
     }
 
     /// Watches the folder of the file and of each link to it, since editors put a new file in the place of the old one;
     /// of a folder that is missing, the nearest one above it that is there.
-    fn aim(&mut self) -> notify::Result<()> {
+    fn watch_folders(&mut self) -> notify::Result<()> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
         let mut names = BTreeSet::from([OsString::from(ALL_AT_ONCE)]);
         let mut folders = BTreeSet::new();
@@ -94,7 +94,7 @@ impl Changes {
                     None => break Path::new("/"),
                 }
             };
-            // That it goes concerns the file too.
+            // When the folder is removed, the file is too.
             names.extend(folder.file_name().map(OsStr::to_owned));
             folders.insert(folder.to_owned());
             match std::fs::read_link(&path) {
@@ -104,11 +104,11 @@ impl Changes {
         }
         *self.names.lock().unwrap_or_else(PoisonError::into_inner) = names;
         for gone in self.folders.difference(&folders) {
-            // One that was removed is not watched any more in any case.
+            // A folder that was removed is unwatched by itself.
             let _ = watcher.unwatch(gone);
         }
         let watched = folders.iter().try_for_each(|folder| {
-            // One that was removed and made again has to be watched again; watching twice is watching once.
+            // A folder that was removed and made again has to be watched again. For the others this changes nothing.
             watcher.watch(folder, notify::RecursiveMode::NonRecursive)
         });
         self.folders = folders;

@@ -1,13 +1,13 @@
-//! The tables of `spec`, as one list of entries of one form.
+//! The tables of `spec`, as one list of rows.
 
 use clap::ValueEnum;
-use spec::shape::{Kind as Block, Opens, Shape};
+use spec::shape::{Kind as ContentKind, Opens, Shape};
 use spec::{
     Direction, Era, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
 };
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum RowKind {
     /// Requests of a client.
     Methods,
     /// Requests of a server, or what it asks for in a result.
@@ -30,20 +30,20 @@ pub(crate) enum Kind {
     Behaviour,
 }
 
-impl Kind {
-    /// The word for it.
+impl RowKind {
+    /// Its name in the output.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Kind::Methods => "methods",
-            Kind::Questions => "questions",
-            Kind::Notifications => "notifications",
-            Kind::Capabilities => "capabilities",
-            Kind::Fields => "fields",
-            Kind::Content => "content",
-            Kind::Meta => "meta",
-            Kind::Headers => "headers",
-            Kind::Codes => "codes",
-            Kind::Behaviour => "behaviour",
+            RowKind::Methods => "methods",
+            RowKind::Questions => "questions",
+            RowKind::Notifications => "notifications",
+            RowKind::Capabilities => "capabilities",
+            RowKind::Fields => "fields",
+            RowKind::Content => "content",
+            RowKind::Meta => "meta",
+            RowKind::Headers => "headers",
+            RowKind::Codes => "codes",
+            RowKind::Behaviour => "behaviour",
         }
     }
 }
@@ -51,7 +51,7 @@ impl Kind {
 /// How many revisions there are.
 pub(super) const COUNT: usize = Revision::ALL.len();
 
-/// The revisions in the order in which they came.
+/// The revisions, the oldest first.
 pub(super) fn in_order() -> [Revision; COUNT] {
     let mut revisions = Revision::ALL;
     revisions.reverse();
@@ -59,24 +59,24 @@ pub(super) fn in_order() -> [Revision; COUNT] {
 }
 
 /// Something that exists in some revisions, or differs between them.
-pub(super) struct Entry {
-    pub(super) kind: Kind,
+pub(super) struct RevisionRow {
+    pub(super) kind: RowKind,
     /// What it is part of: the type of a field, the place of a content block.
     pub(super) group: Option<String>,
     pub(super) name: String,
-    /// What it can be looked up by beside its name and group.
+    /// Other names by which it is found.
     pub(super) words: Vec<String>,
-    /// What is to be known about it.
+    /// An explanation; empty when there is none.
     pub(super) about: String,
     /// What it is in each revision, in the order of [`in_order`].
     pub(super) cells: [Cell; COUNT],
 }
 
-impl Entry {
-    /// The name with what it is part of.
+impl RevisionRow {
+    /// The name, with the group that it is part of.
     pub(super) fn full_name(&self) -> String {
         match &self.group {
-            // A place and no type.
+            // The group is a place, not a type.
             Some(group) if group.contains(' ') => format!("{} ({group})", self.name),
             Some(group) => format!("{group}.{}", self.name),
             None => self.name.clone(),
@@ -92,7 +92,7 @@ pub(super) enum Cell {
     /// It exists there, and that is all.
     Present,
     /// It exists there in this way.
-    Way(&'static str),
+    As(&'static str),
     /// How the revision behaves.
     Behaves(Setting),
 }
@@ -105,8 +105,8 @@ fn lifetime(exists: Revisions) -> [Cell; COUNT] {
     cells(|revision| if exists.contains(revision) { Cell::Present } else { Cell::Absent })
 }
 
-/// Every entry of every table.
-pub(super) fn entries() -> Vec<Entry> {
+/// The rows of all tables.
+pub(super) fn entries() -> Vec<RevisionRow> {
     let mut found = Vec::new();
     methods(&mut found);
     questions(&mut found);
@@ -115,19 +115,19 @@ pub(super) fn entries() -> Vec<Entry> {
         ("ServerCapabilities", &fields::SERVER_CAPABILITIES, "server"),
         ("ClientCapabilities", &fields::CLIENT_CAPABILITIES, "client"),
     ] {
-        capabilities(&mut found, &Place { group: name, within }, shape, "", Revisions::ALL);
+        capabilities(&mut found, &CapabilityOwner { group: name, within }, shape, "", Revisions::ALL);
     }
     all_fields(&mut found);
     for (place, kinds) in fields::KINDS {
         found.extend(kinds.iter().map(|block| content(place, block)));
     }
     for (place, shape) in fields::METAS {
-        found.extend(members(Kind::Meta, &format!("{} of {place}", meta::META), shape));
+        found.extend(members(RowKind::Meta, &format!("{} of {place}", meta::META), shape));
     }
     for (name, exists) in header::ROWS {
         let name = if name.ends_with('-') { format!("{name}*") } else { (*name).to_owned() };
-        found.push(Entry {
-            kind: Kind::Headers,
+        found.push(RevisionRow {
+            kind: RowKind::Headers,
             group: None,
             name,
             words: Vec::new(),
@@ -140,7 +140,7 @@ pub(super) fn entries() -> Vec<Entry> {
     found
 }
 
-fn methods(found: &mut Vec<Entry>) {
+fn methods(found: &mut Vec<RevisionRow>) {
     for row in Method::rows() {
         let mut about = vec![format!("answered by {}", row.result.name)];
         about.extend(row.needs.map(|needed| match needed.path() {
@@ -160,11 +160,11 @@ fn methods(found: &mut Vec<Entry>) {
             match home {
                 None => Cell::Absent,
                 Some(Home::Core) => Cell::Present,
-                Some(Home::Extension(_)) => Cell::Way("extension"),
+                Some(Home::Extension(_)) => Cell::As("extension"),
             }
         };
-        found.push(Entry {
-            kind: Kind::Methods,
+        found.push(RevisionRow {
+            kind: RowKind::Methods,
             group: None,
             name: row.wire.to_owned(),
             words: Vec::new(),
@@ -174,9 +174,9 @@ fn methods(found: &mut Vec<Entry>) {
     }
 }
 
-fn questions(found: &mut Vec<Entry>) {
-    found.extend(Question::ALL.into_iter().map(|question| Entry {
-        kind: Kind::Questions,
+fn questions(found: &mut Vec<RevisionRow>) {
+    found.extend(Question::ALL.into_iter().map(|question| RevisionRow {
+        kind: RowKind::Questions,
         group: None,
         name: question.wire().to_owned(),
         words: Vec::new(),
@@ -188,21 +188,21 @@ fn questions(found: &mut Vec<Entry>) {
         ),
         cells: cells(|revision| match (question.exists().contains(revision), revision.rules()) {
             (false, _) => Cell::Absent,
-            (true, rules) if rules.era() == Era::Legacy => Cell::Way("request"),
-            (true, _) => Cell::Way("in result"),
+            (true, rules) if rules.era() == Era::Legacy => Cell::As("request"),
+            (true, _) => Cell::As("in result"),
         }),
     }));
 }
 
-fn notifications(found: &mut Vec<Entry>) {
+fn notifications(found: &mut Vec<RevisionRow>) {
     found.extend(Notice::rows().iter().map(|row| {
         let needs = row.needs.map(|needed| match needed.path() {
             (name, Some(flag)) => format!("; needs the server's {name}.{flag}"),
             (name, None) => format!("; needs the server's {name}"),
         });
         let direction: Direction = row.direction;
-        Entry {
-            kind: Kind::Notifications,
+        RevisionRow {
+            kind: RowKind::Notifications,
             group: None,
             name: row.wire.to_owned(),
             words: Vec::new(),
@@ -212,18 +212,24 @@ fn notifications(found: &mut Vec<Entry>) {
     }));
 }
 
-/// Whose capabilities are listed.
-struct Place {
+/// The peer whose capabilities are listed.
+struct CapabilityOwner {
     group: &'static str,
     within: &'static str,
 }
 
-fn capabilities(found: &mut Vec<Entry>, place: &Place, shape: &Shape, above: &str, exists: Revisions) {
+fn capabilities(
+    found: &mut Vec<RevisionRow>,
+    place: &CapabilityOwner,
+    shape: &Shape,
+    above: &str,
+    exists: Revisions,
+) {
     for field in shape.fields {
         let exists = exists.and(field.exists);
         let name = format!("{above}{}", field.name);
-        found.push(Entry {
-            kind: Kind::Capabilities,
+        found.push(RevisionRow {
+            kind: RowKind::Capabilities,
             group: Some(place.group.to_owned()),
             words: vec![format!("{}.{name}", place.within)],
             about: String::new(),
@@ -236,8 +242,8 @@ fn capabilities(found: &mut Vec<Entry>, place: &Place, shape: &Shape, above: &st
     }
 }
 
-/// The fields of all types but those that have a kind of their own.
-fn all_fields(found: &mut Vec<Entry>) {
+/// The fields of all types, except those that are rows of another kind.
+fn all_fields(found: &mut Vec<RevisionRow>) {
     let is_meta = |shape: &Shape| fields::METAS.iter().any(|(_, known)| std::ptr::eq(*known, shape));
     let is_capability = |shape: &Shape| {
         let of = |known: &Shape| shape.name.split('.').next() == Some(known.name);
@@ -245,17 +251,17 @@ fn all_fields(found: &mut Vec<Entry>) {
     };
     for shape in spec::shapes() {
         if !is_meta(shape) && !is_capability(shape) {
-            found.extend(members(Kind::Fields, shape.name, shape));
+            found.extend(members(RowKind::Fields, shape.name, shape));
         }
     }
 }
 
 /// The fields of one type.
-fn members(kind: Kind, group: &str, shape: &'static Shape) -> impl Iterator<Item = Entry> {
+fn members(kind: RowKind, group: &str, shape: &'static Shape) -> impl Iterator<Item = RevisionRow> {
     let words = carried_by(shape);
-    // A key that is reserved for other places is in no revision.
+    // A field that is in no revision is a key that is reserved for other places.
     let lives = shape.fields.iter().filter(|field| field.exists != Revisions::NONE);
-    lives.map(move |field| Entry {
+    lives.map(move |field| RevisionRow {
         kind,
         group: Some(group.to_owned()),
         name: field.name.to_owned(),
@@ -273,15 +279,15 @@ fn members(kind: Kind, group: &str, shape: &'static Shape) -> impl Iterator<Item
             if !field.exists.contains(revision) {
                 Cell::Absent
             } else if field.required.contains(revision) {
-                Cell::Way("required")
+                Cell::As("required")
             } else {
-                Cell::Way("optional")
+                Cell::As("optional")
             }
         }),
     })
 }
 
-/// The messages that a type is the outermost of.
+/// The messages whose params or result are of this type.
 fn carried_by(shape: &Shape) -> Vec<String> {
     let same = |other: &Shape| std::ptr::eq(shape, other);
     let of_method = |row: &&spec::MethodRow| same(row.params) || same(row.result);
@@ -291,9 +297,9 @@ fn carried_by(shape: &Shape) -> Vec<String> {
     methods.chain(notices).chain(questions.map(Question::wire)).map(str::to_owned).collect()
 }
 
-fn content(place: &str, block: &Block) -> Entry {
-    Entry {
-        kind: Kind::Content,
+fn content(place: &str, block: &ContentKind) -> RevisionRow {
+    RevisionRow {
+        kind: RowKind::Content,
         group: Some(format!("in {place}")),
         name: block.tag.to_owned(),
         words: vec![block.shape.name.to_owned()],
@@ -302,10 +308,10 @@ fn content(place: &str, block: &Block) -> Entry {
     }
 }
 
-fn code(code: spec::Code) -> Entry {
+fn code(code: spec::Code) -> RevisionRow {
     let (number, word) = (code.number().to_string(), format!("{code:?}"));
-    Entry {
-        kind: Kind::Codes,
+    RevisionRow {
+        kind: RowKind::Codes,
         group: None,
         name: format!("{number} {word}"),
         words: vec![number, word],
@@ -314,15 +320,15 @@ fn code(code: spec::Code) -> Entry {
     }
 }
 
-fn behaviour(found: &mut Vec<Entry>) {
+fn behaviour(found: &mut Vec<RevisionRow>) {
     let revisions = in_order().map(|revision| revision.rules().columns());
     for (at, column) in revisions[0].iter().enumerate() {
         let mut cells = [Cell::Absent; COUNT];
         for (cell, columns) in cells.iter_mut().zip(&revisions) {
             *cell = Cell::Behaves(columns[at].value);
         }
-        found.push(Entry {
-            kind: Kind::Behaviour,
+        found.push(RevisionRow {
+            kind: RowKind::Behaviour,
             group: None,
             name: column.name.to_owned(),
             words: Vec::new(),

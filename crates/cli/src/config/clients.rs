@@ -1,37 +1,41 @@
-//! The configurations of the clients on this machine, at the places that they document.
+//! Finds the servers that other clients on this machine have configured.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::entry::Entry;
-use super::read::{Carried, carry};
+use super::read::{ImportedServer, import, import_projects};
+use super::server_entry::ServerEntry;
 
-/// A server that a client has configured.
+/// A server in the configuration of another client.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// The client.
+pub(crate) struct ClientServer {
+    /// The client's name.
     pub(crate) client: &'static str,
-    /// Its file.
+    /// The client's file.
     pub(crate) path: PathBuf,
+    /// The folder of the only project that has the server; `None` when all have it.
+    pub(crate) project: Option<PathBuf>,
     /// The server's name there.
     pub(crate) name: String,
-    /// What it is, or why it cannot be taken over.
-    pub(crate) entry: Result<Entry, String>,
+    /// Its entry, or why it cannot be imported.
+    pub(crate) entry: Result<ServerEntry, String>,
 }
 
-/// How a client writes its servers.
-enum Form {
+/// The format of a client's file.
+enum FileFormat {
     /// JSON that [`super::read`] reads.
     Json,
-    /// The same, with variables as a shell has them.
-    Dollars,
-    /// A TOML table of servers, with the same keys.
+    /// The same JSON, with servers of single projects too.
+    JsonWithProjects,
+    /// The same JSON, with variables in the form of a shell.
+    JsonWithShellVariables,
+    /// A TOML table of servers with the same keys, by the table's name.
     Toml(&'static str),
 }
 
-/// Where each client has its configuration, below the home directory.
-fn places() -> Vec<(&'static str, &'static str, Form)> {
+/// The files that clients document: the client, the path below the home directory, and the format.
+fn client_files() -> Vec<(&'static str, &'static str, FileFormat)> {
     let mac = cfg!(target_os = "macos");
     let pick = |on_mac, elsewhere| if mac { on_mac } else { elsewhere };
     vec![
@@ -41,68 +45,99 @@ fn places() -> Vec<(&'static str, &'static str, Form)> {
                 "Library/Application Support/Claude/claude_desktop_config.json",
                 ".config/Claude/claude_desktop_config.json",
             ),
-            Form::Json,
+            FileFormat::Json,
         ),
-        ("Claude Code", ".claude.json", Form::Json),
+        ("Claude Code", ".claude.json", FileFormat::JsonWithProjects),
         (
             "VS Code",
             pick("Library/Application Support/Code/User/mcp.json", ".config/Code/User/mcp.json"),
-            Form::Json,
+            FileFormat::Json,
         ),
         (
             "VS Code",
             pick("Library/Application Support/Code/User/settings.json", ".config/Code/User/settings.json"),
-            Form::Json,
+            FileFormat::Json,
         ),
-        ("Cursor", ".cursor/mcp.json", Form::Json),
-        ("Windsurf", ".codeium/windsurf/mcp_config.json", Form::Json),
-        ("Codex", ".codex/config.toml", Form::Toml("mcp_servers")),
-        ("Gemini", ".gemini/settings.json", Form::Dollars),
-        ("opencode", ".config/opencode/opencode.json", Form::Json),
-        ("Zed", ".config/zed/settings.json", Form::Json),
+        ("Cursor", ".cursor/mcp.json", FileFormat::Json),
+        ("Windsurf", ".codeium/windsurf/mcp_config.json", FileFormat::Json),
+        ("Codex", ".codex/config.toml", FileFormat::Toml("mcp_servers")),
+        ("Gemini", ".gemini/settings.json", FileFormat::JsonWithShellVariables),
+        ("opencode", ".config/opencode/opencode.json", FileFormat::Json),
+        ("Zed", ".config/zed/settings.json", FileFormat::Json),
     ]
 }
 
-/// The servers of all clients below a home directory, and what could not be read.
-pub(crate) fn on_this_machine(home: &Path) -> (Vec<Found>, Vec<String>) {
-    let (mut found, mut troubles) = (Vec::new(), Vec::new());
-    for (client, place, form) in places() {
+/// The servers of all clients that have files below a home directory, and a line for each file that could not be read.
+pub(crate) fn servers_of_clients(home: &Path) -> (Vec<ClientServer>, Vec<String>) {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    for (client, place, format) in client_files() {
         let path = home.join(place);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
-                troubles.push(format!("{client}: cannot read {}: {error}", path.display()));
+                unreadable.push(format!("{client}: cannot read {}: {error}", path.display()));
                 continue;
             }
         };
-        let carried = match form {
-            // A file that was made and never written to.
+        let imported = match format {
+            // Some clients make an empty file first.
             _ if text.trim().is_empty() => Ok(Vec::new()),
-            Form::Json => carry(&text, false),
-            Form::Dollars => carry(&text, true),
-            Form::Toml(table) => toml(&text, table),
+            FileFormat::Json => import(&text, false).map(of_the_user),
+            FileFormat::JsonWithProjects => import(&text, false).and_then(|of_user| {
+                let of_projects = import_projects(&text)?.into_iter().map(|(folder, servers)| {
+                    (
+                        Some(PathBuf::from(&folder)),
+                        servers.into_iter().map(|server| in_folder(server, &folder)).collect(),
+                    )
+                });
+                Ok(of_the_user(of_user).into_iter().chain(of_projects).collect())
+            }),
+            FileFormat::JsonWithShellVariables => import(&text, true).map(of_the_user),
+            FileFormat::Toml(table) => toml(&text, table).map(of_the_user),
         };
-        match carried {
-            Ok(carried) => {
-                let of = |Carried { name, entry }| Found { client, path: path.clone(), name, entry };
-                found.extend(carried.into_iter().map(of));
+        match imported {
+            Ok(imported) => {
+                for (project, servers) in imported {
+                    found.extend(servers.into_iter().map(|ImportedServer { name, entry }| ClientServer {
+                        client,
+                        path: path.clone(),
+                        project: project.clone(),
+                        name,
+                        entry,
+                    }));
+                }
             }
-            Err(why) => troubles.push(format!("{client}: {}:{why}", path.display())),
+            Err(why) => unreadable.push(format!("{client}: {}:{why}", path.display())),
         }
     }
-    (found, troubles)
+    (found, unreadable)
 }
 
-/// The table means what it would in JSON.
-fn toml(text: &str, table: &str) -> Result<Vec<Carried>, String> {
+/// Servers of all projects.
+fn of_the_user(servers: Vec<ImportedServer>) -> Vec<(Option<PathBuf>, Vec<ImportedServer>)> {
+    vec![(None, servers)]
+}
+
+/// Lets a program of a project run in the project's folder, as Claude Code does, unless its entry has another `cwd`.
+fn in_folder(mut server: ImportedServer, folder: &str) -> ImportedServer {
+    if let Ok(entry) = &mut server.entry
+        && entry.command.is_some()
+    {
+        entry.cwd.get_or_insert_with(|| folder.to_owned());
+    }
+    server
+}
+
+/// Reads a TOML table of servers. Its keys mean what they mean in JSON.
+fn toml(text: &str, table: &str) -> Result<Vec<ImportedServer>, String> {
     let root: Value = toml::from_str(text).map_err(|error: toml::de::Error| {
         let at = error.span().map_or(0, |span| span.start).min(text.len());
         let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        format!("{line}: this is no TOML: {}", error.message())
+        format!("{line}: this is not valid TOML: {}", error.message())
     })?;
     match root[table].as_object() {
-        Some(servers) => carry(&json!({"mcpServers": servers}).to_string(), false),
+        Some(servers) => import(&json!({"mcpServers": servers}).to_string(), false),
         None => Ok(Vec::new()),
     }
 }
@@ -111,20 +146,20 @@ fn toml(text: &str, table: &str) -> Result<Vec<Carried>, String> {
 mod tests {
     use super::*;
 
-    /// What is found in a home with these files.
-    fn at_home(files: &[(&str, &str)]) -> (Vec<Found>, Vec<String>) {
+    /// What is found in a home directory with these files.
+    fn expand_tilde(files: &[(&str, &str)]) -> (Vec<ClientServer>, Vec<String>) {
         let home = tempfile::tempdir().unwrap();
         for (place, text) in files {
             let path = home.path().join(place);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        on_this_machine(home.path())
+        servers_of_clients(home.path())
     }
 
     #[test]
     fn servers_are_found_where_clients_keep_them() {
-        let (found, troubles) = at_home(&[
+        let (found, unreadable) = expand_tilde(&[
             (".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${SECRET:-d}"}}}}"#),
             (".claude.json", r#"{"numStartups": 3}"#),
             (".codeium/windsurf/mcp_config.json", ""),
@@ -143,12 +178,12 @@ mod tests {
         let env = &found[1].entry.as_ref().unwrap().env;
         assert_eq!(env, &[("K".to_owned(), "${SECRET:-d}".to_owned())]);
         assert_eq!(found[4].entry.as_ref().unwrap().args, ["p"]);
-        assert_eq!(troubles.len(), 1, "{troubles:?}");
+        assert_eq!(unreadable.len(), 1, "{unreadable:?}");
     }
 
     #[test]
-    fn what_clients_say_of_a_server_is_carried_over_and_one_that_cannot_be_costs_itself() {
-        let (found, troubles) = at_home(&[
+    fn entries_are_imported_as_they_are_and_one_that_cannot_be_affects_no_other() {
+        let (found, unreadable) = expand_tilde(&[
             (
                 ".config/Code/User/mcp.json",
                 r#"{"servers": {"asks": {"command": "x", "env": {"K": "${input:key}"}},
@@ -172,11 +207,11 @@ mod tests {
                     "own": {"source": "custom", "command": "z"}}}"#,
             ),
         ]);
-        assert_eq!(troubles, Vec::<String>::new());
+        assert_eq!(unreadable, Vec::<String>::new());
         let of = |name: &str| found.iter().find(|found| found.name == name).unwrap().entry.clone();
         for (name, told) in [
-            ("asks", "\"K\" has ${input:key}"),
-            ("here", "\"cwd\" has ${workspaceFolder}"),
+            ("asks", "\"K\" contains ${input:key}"),
+            ("here", "\"cwd\" contains ${workspaceFolder}"),
             ("off", "disabled"),
             ("ext", "comes from an extension"),
         ] {
@@ -185,7 +220,7 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let fine = of("fine").unwrap();
         assert_eq!((fine.cwd.as_deref(), fine.env_file.as_deref()), (Some("~/x"), Some("~/.env")));
-        assert_eq!(fine.elsewhere, ["timeout"]);
+        assert_eq!(fine.ignored_keys, ["timeout"]);
         let far = of("far").unwrap();
         let headers = [pair("Authorization", "Bearer ${TOK}"), pair("A", "b"), pair("X", "${VAR}")];
         assert_eq!(far.headers.len(), 3);

@@ -1,4 +1,4 @@
-//! Warns of files with secrets that other users can read.
+//! Warnings of files with secrets that other users can read or write.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,22 +8,22 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 
 /// The permission bits by which other users can read or write a file.
 const OTHERS: u32 = 0o066;
-/// Words of which the name of a secret has one.
+/// A name that contains one of these words is taken for the name of a secret.
 const SECRET: [&str; 9] =
     ["auth", "cookie", "credential", "key", "passphrase", "passw", "private", "secret", "token"];
 
-/// A warning if other users can read or write a file.
-pub(crate) fn of(path: &Path) -> Option<String> {
+/// A warning when other users can read or write a file.
+pub(crate) fn warning(path: &Path) -> Option<String> {
     let open = |file: std::fs::Metadata| file.permissions().mode() & OTHERS != 0;
     let shown = path.display();
     std::fs::metadata(path)
         .is_ok_and(open)
-        .then(|| format!("others than its owner can read or write {shown}; chmod 600 {shown}"))
+        .then(|| format!("other users can read or write {shown}; to prevent that: chmod 600 {shown}"))
 }
 
-/// A warning if other users can read or write a configuration that holds a secret itself, and not a variable.
-pub(crate) fn of_configuration(path: &Path) -> Option<String> {
-    let warning = of(path)?;
+/// A warning when other users can read or write a configuration that contains a secret, and not only a variable for it.
+pub(crate) fn config_warning(path: &Path) -> Option<String> {
+    let warning = warning(path)?;
     let text = std::fs::read_to_string(path).ok()?;
     let (collect, parse) = (CollectOptions::default(), ParseOptions::default());
     let parsed = jsonc_parser::parse_to_ast(&text, &collect, &parse).ok()?;
@@ -31,7 +31,7 @@ pub(crate) fn of_configuration(path: &Path) -> Option<String> {
     Some(format!("{place} looks like a secret, and {warning}"))
 }
 
-/// The place of the first secret in a configuration, as the names that lead to it.
+/// The place of the first secret in a configuration: the keys that lead to it, with dots between them.
 fn secret_in(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Object(object) => object.properties.iter().find_map(|property| {
@@ -56,7 +56,7 @@ fn name<'a>(name: &'a ObjectPropName<'_>) -> &'a str {
     }
 }
 
-/// One of the variables or headers that is a secret by its name.
+/// The first variable or header whose name is that of a secret.
 fn secret_of(object: &Object<'_>) -> Option<String> {
     let secret = object.properties.iter().find(|property| match &property.value {
         Value::StringLit(text) => is_secret(name(&property.name)) && is_literal(&text.value),
@@ -65,7 +65,7 @@ fn secret_of(object: &Object<'_>) -> Option<String> {
     secret.map(|property| name(&property.name).to_owned())
 }
 
-/// A password, or a parameter that is a secret by its name; the place is the URL itself.
+/// A password, or a query parameter whose name is that of a secret. The place is empty, since it is the URL itself.
 fn secret_in_url(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok()?;
     let password = url.password().is_some_and(is_literal);

@@ -12,46 +12,46 @@ use crate::referee::judge;
 /// Returns the beginning of the paths at which scripted servers write what they read.
 ///
 /// A path continues with the process ids of the program and of the server. The servers get the beginning in the
-/// environment variable `DATELINE_HEARD`.
-pub fn heard() -> PathBuf {
-    std::env::temp_dir().join(format!("dateline-heard-{}", std::process::id()))
+/// environment variable `DATELINE_TRAFFIC`.
+pub fn traffic_path() -> PathBuf {
+    std::env::temp_dir().join(format!("dateline-traffic-{}", std::process::id()))
 }
 
-/// The messages of a connection in one direction.
-pub struct Hearing {
+/// Judges the messages of a connection in one direction.
+pub struct TrafficJudge {
     direction: Direction,
     /// What the other end requested, by id: the method, and the revision that the request itself names.
-    asked: HashMap<String, Vec<(String, Option<Revision>)>>,
-    /// The revisions of the sessions and requests so far. A message that names no revision may be of any of them.
-    met: Vec<Revision>,
+    requests: HashMap<String, Vec<(String, Option<Revision>)>>,
+    /// The revisions of the sessions and requests so far. A message without a revision of its own may be of any of them.
+    revisions: Vec<Revision>,
 }
 
-impl Hearing {
-    /// Starts without any message.
-    pub fn new(direction: Direction) -> Hearing {
-        Hearing { direction, asked: HashMap::new(), met: Vec::new() }
+impl TrafficJudge {
+    /// Makes a judge that has seen no message yet.
+    pub fn new(direction: Direction) -> TrafficJudge {
+        TrafficJudge { direction, requests: HashMap::new(), revisions: Vec::new() }
     }
 
     /// Remembers the requests of the other end.
-    pub fn asks(&mut self, message: &Value) {
+    pub fn note_requests(&mut self, message: &Value) {
         for message in message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice) {
             let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { continue };
             if id.is_null() {
                 continue;
             }
             let own = message.get("params").and_then(by_meta);
-            own.into_iter().for_each(|own| self.meet(own));
+            own.into_iter().for_each(|own| self.note_revision(own));
             // Some tests send thousands of requests with one id.
-            let asked = self.asked.entry(id.to_string()).or_default();
+            let asked = self.requests.entry(id.to_string()).or_default();
             if !asked.iter().any(|(known, of)| known == method && *of == own) {
                 asked.push((method.to_owned(), own));
             }
         }
     }
 
-    fn meet(&mut self, revision: Revision) {
-        if !self.met.contains(&revision) {
-            self.met.push(revision);
+    fn note_revision(&mut self, revision: Revision) {
+        if !self.revisions.contains(&revision) {
+            self.revisions.push(revision);
         }
     }
 
@@ -62,7 +62,7 @@ impl Hearing {
     ///
     /// # Errors
     /// Where no revision accepts it. The error names the revision, the message, and what is wrong with it.
-    pub fn hear(
+    pub fn judge(
         &mut self,
         message: &Value,
         assumed: Option<Revision>,
@@ -70,13 +70,13 @@ impl Hearing {
     ) -> Result<(), String> {
         if let Some(batch) = message.as_array() {
             let batches = |revision: &Revision| revision.rules().batches;
-            if !self.met.iter().chain(&assumed).any(batches) || batch.is_empty() {
+            if !self.revisions.iter().chain(&assumed).any(batches) || batch.is_empty() {
                 return Err(format!("no revision that is spoken here has this batch: {message}"));
             }
-            return batch.iter().try_for_each(|message| self.hear(message, assumed, unnamed));
+            return batch.iter().try_for_each(|message| self.judge(message, assumed, unnamed));
         }
         let mut first = None;
-        for (revision, answers) in self.may_be(message, assumed, unnamed) {
+        for (revision, answers) in self.candidates(message, assumed, unnamed) {
             match judge(revision, self.direction, message, answers.as_deref()) {
                 Ok(()) => return Ok(()),
                 Err(why) => first = first.or(Some((revision, why))),
@@ -87,13 +87,13 @@ impl Hearing {
     }
 
     /// Returns the revisions that a message may be of, each with the method that it answers then.
-    fn may_be(
+    fn candidates(
         &mut self,
         message: &Value,
         assumed: Option<Revision>,
         unnamed: Option<Revision>,
     ) -> Vec<(Revision, Option<String>)> {
-        let mut others: Vec<Revision> = self.met.iter().copied().chain(assumed).collect();
+        let mut others: Vec<Revision> = self.revisions.iter().copied().chain(assumed).collect();
         if others.is_empty() {
             others.extend(Revision::ALL);
         }
@@ -106,7 +106,7 @@ impl Hearing {
                 .collect();
         }
         let asked =
-            message.get("id").and_then(|id| self.asked.get(&id.to_string())).cloned().unwrap_or_default();
+            message.get("id").and_then(|id| self.requests.get(&id.to_string())).cloned().unwrap_or_default();
         if asked.is_empty() {
             others.extend(unnamed);
             return others.into_iter().map(|revision| (revision, None)).collect();
@@ -118,7 +118,7 @@ impl Hearing {
             let revisions = match (opens, agreed, own) {
                 (true, Some(agreed), _) => {
                     // The session speaks what the answer says, whatever was asked for.
-                    self.meet(agreed);
+                    self.note_revision(agreed);
                     vec![agreed]
                 }
                 (true, None, _) => Revision::ALL.to_vec(),
@@ -146,22 +146,22 @@ fn named(message: &Value) -> Option<Revision> {
     by_meta(params).or_else(|| params["protocolVersion"].as_str().filter(|_| opens).and_then(Revision::parse))
 }
 
-/// What the scripted servers of one program received from it. It is judged when this value is dropped.
-pub struct Heard {
+/// The messages that the scripted servers of one program received from it. They are judged when this is dropped.
+pub struct ScriptedTraffic {
     program: u32,
-    /// Whether it is not judged.
+    /// Whether they are not judged.
     pub(crate) unjudged: bool,
 }
 
-impl Heard {
+impl ScriptedTraffic {
     /// Makes the value for the servers that a process runs.
-    pub fn from(program: &Child) -> Heard {
-        Heard { program: program.id().unwrap_or_default(), unjudged: false }
+    pub fn of(program: &Child) -> ScriptedTraffic {
+        ScriptedTraffic { program: program.id().unwrap_or_default(), unjudged: false }
     }
 
     /// Judges lines of one message each: who sent it, the revision that the server speaks, and the text.
     fn judge(text: &str) -> Result<(), String> {
-        let mut hearing = Hearing::new(Direction::ToServer);
+        let mut judge = TrafficJudge::new(Direction::ToServer);
         for line in text.lines() {
             // The last line may have been cut off with its writer.
             let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
@@ -170,24 +170,24 @@ impl Heard {
             };
             let revision = line["revision"].as_str().and_then(Revision::parse);
             match line["said"].as_bool() {
-                Some(true) => hearing.asks(&message),
-                _ => hearing.hear(&message, revision, None)?,
+                Some(true) => judge.note_requests(&message),
+                _ => judge.judge(&message, revision, None)?,
             }
         }
         Ok(())
     }
 }
 
-impl Drop for Heard {
+impl Drop for ScriptedTraffic {
     fn drop(&mut self) {
-        let ours = format!("{}-{}-", heard().display(), self.program);
+        let ours = format!("{}-{}-", traffic_path().display(), self.program);
         let Ok(folder) = std::fs::read_dir(std::env::temp_dir()) else { return };
         let files = folder.filter_map(|entry| Some(entry.ok()?.path()));
         for file in files.filter(|file| file.to_string_lossy().starts_with(&ours)) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             let _ = std::fs::remove_file(&file);
             let judged = !self.unjudged && !std::thread::panicking();
-            if let (true, Err(why)) = (judged, Heard::judge(&text)) {
+            if let (true, Err(why)) = (judged, ScriptedTraffic::judge(&text)) {
                 panic!("what a scripted server got: {why}");
             }
         }

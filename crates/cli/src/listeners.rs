@@ -1,4 +1,4 @@
-//! Listens where the command line says, over HTTP, TCP and Unix sockets.
+//! Listens at the places of `--listen`, over HTTP, TCP and Unix sockets.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,19 +16,19 @@ pub(crate) fn limits(listen: &ListenOptions) -> Limits {
     Limits { message: listen.max_message, ..Limits::default() }
 }
 
-/// A place to listen at, as it is read from `--listen`.
-enum Place<'a> {
+/// A place to listen at: a value of `--listen`.
+enum ListenPlace<'a> {
     Http(&'a str),
     Unix(&'a Path),
     Tcp(&'a str),
 }
 
-impl Place<'_> {
-    fn read(listen: &str) -> Place<'_> {
+impl ListenPlace<'_> {
+    fn read(listen: &str) -> ListenPlace<'_> {
         match listen.split_once(':') {
-            Some(("unix", path)) => Place::Unix(Path::new(path)),
-            Some(("tcp", address)) => Place::Tcp(address),
-            _ => Place::Http(listen),
+            Some(("unix", path)) => ListenPlace::Unix(Path::new(path)),
+            Some(("tcp", address)) => ListenPlace::Tcp(address),
+            _ => ListenPlace::Http(listen),
         }
     }
 }
@@ -45,57 +45,57 @@ fn allowed(address: &str, listen: &ListenOptions) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{address} can be reached from other machines, and nobody has to log in. Listen on 127.0.0.1, or add \
-         --allow-remote if that is what you want"
+        "other machines can reach {address}, and clients need no login. Listen on 127.0.0.1, or add --allow-remote to \
+         allow it"
     )))
 }
 
 /// Refuses to serve the admin API without tokens on an address that other machines can reach.
-pub(crate) fn for_this_machine_alone(listen: &ListenOptions) -> Result<(), Failure> {
-    let http = listen.listen.iter().filter_map(|place| match Place::read(place) {
-        Place::Http(address) => Some(address),
-        Place::Unix(_) | Place::Tcp(_) => None,
+pub(crate) fn require_loopback(listen: &ListenOptions) -> Result<(), Failure> {
+    let http = listen.listen.iter().filter_map(|place| match ListenPlace::read(place) {
+        ListenPlace::Http(address) => Some(address),
+        ListenPlace::Unix(_) | ListenPlace::Tcp(_) => None,
     });
     let Some(address) = http.into_iter().find(|address| !is_loopback(address)) else { return Ok(()) };
     allowed(address, listen)?;
     Err(Failure::Usage(format!(
-        "other machines would reach the admin API at {address}, and nobody has to log in. Make a token by `dateline key > \
-         FILE && chmod 600 FILE` and add --admin-token-file FILE; or leave out --admin-http: `dateline status` on this \
-         machine does without"
+        "other machines could use the admin API at {address}, since clients need no login. Make a token with `dateline key \
+         > FILE && chmod 600 FILE` and add --admin-token-file FILE; or leave out --admin-http, which `dateline status` \
+         on this machine does not need"
     )))
 }
 
 /// The endpoints that listen.
-pub(crate) struct Listening {
+pub(crate) struct Listeners {
     http: Vec<Bound>,
     lines: Vec<BoxFuture<'static, ()>>,
 }
 
-impl Listening {
-    /// Listens at each place, and says on standard error where.
+impl Listeners {
+    /// Listens at each place, and prints the places to standard error.
     pub(crate) async fn new(
         service: impl Service + Clone,
         revisions: Revisions,
         listen: &ListenOptions,
         shutdown: &CancellationToken,
         what: &str,
-    ) -> Result<Listening, Failure> {
-        let mut listening = Listening { http: Vec::new(), lines: Vec::new() };
+    ) -> Result<Listeners, Failure> {
+        let mut listening = Listeners { http: Vec::new(), lines: Vec::new() };
         let failed = |why: String| {
-            Failure::Listen(format!(
+            Failure::CannotListen(format!(
                 "{why}. Is another dateline running? Choose another address with --listen"
             ))
         };
         let limits = limits(listen);
         for place in &listen.listen {
             let (service, token) = (service.clone(), shutdown.clone());
-            match Place::read(place) {
-                Place::Http(address) => {
+            match ListenPlace::read(place) {
+                ListenPlace::Http(address) => {
                     allowed(address, listen)?;
                     let options = HttpOptions {
                         hosts: Some(listen.allow_hosts.clone()),
                         origins: listen.allow_origins.clone(),
-                        ..listen.crowd.options()
+                        ..listen.limits.options()
                     };
                     let http = Http::new(service).revisions(revisions).limits(limits);
                     let bound = http.options(options).until(token).bind(address).await;
@@ -103,7 +103,7 @@ impl Listening {
                     say(&format!("dateline serves {what} at {}", bound.url()));
                     listening.http.push(bound);
                 }
-                Place::Tcp(address) => {
+                ListenPlace::Tcp(address) => {
                     allowed(address, listen)?;
                     let cannot = |e| failed(format!("cannot listen on {address}: {e}"));
                     let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
@@ -113,7 +113,7 @@ impl Listening {
                         .lines
                         .push(Box::pin(dateline::tcp(listener, service, revisions, limits, token)));
                 }
-                Place::Unix(path) => {
+                ListenPlace::Unix(path) => {
                     let cannot = |why: String| failed(format!("cannot listen on {}: {why}", path.display()));
                     let socket = Socket::open(path).await.map_err(|e| cannot(e.to_string()))?;
                     let Socket { listener, file } =
@@ -129,7 +129,7 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Serves until the end. `beside` is served at each HTTP endpoint too, behind the same checks.
+    /// Serves until `shutdown`. Each HTTP endpoint serves `beside` too, behind the same checks.
     pub(crate) async fn serve(self, beside: Option<axum::Router>) -> Result<(), Failure> {
         let http = self.http.into_iter().map(|bound| bound.serve_beside(beside.clone().unwrap_or_default()));
         let (served, _) = tokio::join!(try_join_all(http), join_all(self.lines));

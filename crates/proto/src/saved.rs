@@ -1,0 +1,170 @@
+//! The written forms of what serde cannot write by itself: names of the protocol, messages, numbers.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The format in which a session is written. It changes with every change that an older program would misread.
+const FORMAT: u32 = 1;
+
+/// The largest counter that is read. Nothing counts so far, and JSON carries whole numbers exactly up to here.
+const MOST: u64 = 1 << 53;
+
+/// Marks what is written with its format. A format that this program does not know is an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Format;
+
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(FORMAT)
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
+        match u32::deserialize(deserializer)? {
+            FORMAT => Ok(Format),
+            other => {
+                Err(D::Error::custom(format_args!("it has format {other}; this program reads {FORMAT}")))
+            }
+        }
+    }
+}
+
+/// Implements the module that writes a type of the tables as its name.
+macro_rules! by_name {
+    ($(#[$doc:meta])* $module:ident, $type:ty, $name:expr, $parse:expr) => {
+        $(#[$doc])*
+        pub(crate) mod $module {
+            use bytestring::ByteString;
+            use serde::de::Error as _;
+            use serde::{Deserialize as _, Deserializer, Serializer};
+
+            pub(crate) fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($name(*value))
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                let name = ByteString::deserialize(deserializer)?;
+                $parse(&name).ok_or_else(|| D::Error::custom(concat!("an unknown ", stringify!($module))))
+            }
+        }
+    };
+}
+
+by_name!(
+    /// Writes a revision as its date.
+    revision, spec::Revision, spec::Revision::as_str, spec::Revision::parse
+);
+by_name!(
+    /// Writes a method as its name.
+    method, spec::Method, spec::Method::wire, spec::Method::parse
+);
+by_name!(
+    /// Writes a kind of question as the name of its method.
+    question, spec::Question, spec::Question::wire, spec::Question::parse
+);
+
+/// Writes the id of a request as the JSON value that it is.
+pub(crate) mod id {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::json::Raw;
+    use crate::rpc::wire::Id;
+
+    pub(crate) fn serialize<S: Serializer>(id: &Id, serializer: S) -> Result<S::Ok, S::Error> {
+        id.raw().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Id, D::Error> {
+        Id::read(&Raw::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("it is no id of a request"))
+    }
+}
+
+/// Writes messages as text, as which they are sent.
+pub(crate) mod messages {
+    use bytes::Bytes;
+    use bytestring::ByteString;
+    use serde::ser::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<'a, S: Serializer>(
+        messages: impl IntoIterator<Item = &'a Bytes>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let texts = messages.into_iter().map(|message| std::str::from_utf8(message));
+        let texts: Result<Vec<&str>, _> = texts.collect();
+        serializer.collect_seq(texts.map_err(S::Error::custom)?)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: FromIterator<Bytes>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        let texts = Vec::<ByteString>::deserialize(deserializer)?;
+        Ok(texts.into_iter().map(ByteString::into_bytes).collect())
+    }
+}
+
+/// Writes a message as text, as which it is sent.
+pub(crate) mod message {
+    use bytes::Bytes;
+    use bytestring::ByteString;
+    use serde::ser::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(message: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(message).map_err(S::Error::custom)?)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        ByteString::deserialize(deserializer).map(ByteString::into_bytes)
+    }
+}
+
+/// Writes a number as text: JSON has no infinity, and a reader of JSON may round.
+pub(crate) mod number {
+    use bytestring::ByteString;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        ByteString::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// Writes what is shared.
+pub(crate) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
+        shared: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        T::serialize(shared, serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+/// Reads a number that is counted up, and so must not be near its end.
+pub(crate) fn counter<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let number = u64::deserialize(deserializer)?;
+    if number > MOST {
+        return Err(D::Error::custom(format_args!("{number} is larger than anything is counted")));
+    }
+    T::try_from(number).map_err(|_| D::Error::custom(format_args!("{number} is too large here")))
+}
