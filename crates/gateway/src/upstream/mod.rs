@@ -274,8 +274,9 @@ impl Upstream {
     /// # Errors
     /// When the server does not run, or has just ended.
     pub(crate) async fn lease(&self) -> Result<Lease, Rejection> {
-        // Nothing is waited for on the way that nearly every call takes.
-        if self.is_up() { self.free().await } else { self.lease_once_up().await }
+        // Nothing is waited for on the way that nearly every call takes. The other ways are boxed, so that a call does not
+        // carry the room that they need.
+        if self.is_up() { self.free().await } else { Box::pin(self.lease_once_up()).await }
     }
 
     /// Takes a connection to use once the server runs. It is started where it does not run.
@@ -327,7 +328,7 @@ impl Upstream {
             }
         }
         let slot = PoolSlot(self);
-        let connection = self.connect().await;
+        let connection = Box::pin(self.connect()).await;
         drop(slot);
         match connection {
             Ok(connection) => {
