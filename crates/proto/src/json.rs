@@ -1,6 +1,7 @@
 //! JSON values that keep the text that was sent. A value is parsed only where a rule needs its content.
 
 mod names;
+mod path;
 mod scan;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use self::path::{Path, Watch};
 use self::scan::Scanner;
 use crate::clipped::clipped;
 
@@ -56,9 +58,27 @@ impl Raw {
     /// Where the bytes are not such a value.
     pub fn parse(bytes: Bytes, depth: usize) -> Result<Raw, ParseError> {
         let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
-        match scan::value(&text, depth) {
+        Raw::scanned(&text, depth, &mut ())
+    }
+
+    /// Reads bytes as [`Raw::parse`] does, and opens objects in them in the same pass: the value itself, the object that
+    /// its member `path[0]` is, the one that the member `path[1]` of that is, and so on, as far as they exist. One that is
+    /// missing may still be opened by [`Raw::object`].
+    pub(crate) fn parse_along(
+        bytes: Bytes,
+        depth: usize,
+        path: &[&str],
+    ) -> Result<(Raw, Vec<Object>), ParseError> {
+        let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
+        let mut path = Path::new(&text, path);
+        let raw = Raw::scanned(&text, depth, &mut path)?;
+        Ok((raw, path.objects()))
+    }
+
+    fn scanned(text: &ByteString, depth: usize, watch: &mut impl Watch) -> Result<Raw, ParseError> {
+        match scan::value(text, depth, watch) {
             Some(place) => Ok(Raw(text.slice_ref(&text[place]))),
-            None => Err(refusal(&text, depth)),
+            None => Err(refusal(text, depth)),
         }
     }
 
@@ -420,77 +440,4 @@ fn without_data(error: &serde_json::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::names::{COMPARED, FEW};
-    use super::*;
-
-    fn raw(text: &str) -> Raw {
-        Raw::parse(Bytes::copy_from_slice(text.as_bytes()), 16).unwrap()
-    }
-
-    #[test]
-    fn what_is_not_opened_stays_as_it_was_sent() {
-        let text = r#"{"z":1.0,"a":[1e400, 9007199254740993 ],"\u0062":{"x" : "\u00e9"}}"#;
-        let mut object = raw(text).object().unwrap();
-        object.set("new", "n");
-        assert_eq!(
-            Raw::from(object).as_str(),
-            r#"{"z":1.0,"a":[1e400, 9007199254740993 ],"b":{"x" : "\u00e9"},"new":"n"}"#
-        );
-    }
-
-    #[test]
-    fn strings_are_escaped_as_serde_json_escapes_them() {
-        let every: String = (0..0x100).filter_map(char::from_u32).collect();
-        for text in ["", "plain", "\"", "a line\nand more\t\\", "\u{e9}\u{2028}\u{1f600}\"", &every] {
-            assert_eq!(Raw::from(text).as_str(), serde_json::to_string(text).unwrap());
-        }
-    }
-
-    #[test]
-    fn a_name_that_stands_twice_is_refused() {
-        assert!(raw(r#"{"a":1,"\u0061":2}"#).object().is_err());
-    }
-
-    #[test]
-    fn a_name_that_stands_twice_is_found_among_few_and_among_many() {
-        for members in [2, FEW, FEW + 1, 1000] {
-            for second in [1, members / 2, members - 1] {
-                let name = |at: usize| if at == second { 0 } else { at };
-                let text: Vec<_> = (0..members).map(|at| format!("\"m{}\":{at}", name(at))).collect();
-                let error = raw(&format!("{{{}}}", text.join(","))).object().unwrap_err().to_string();
-                assert!(error.contains("\"m0\" stands twice"), "{members} {second}: {error}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_object_costs_as_much_as_it_has_members_and_not_their_square() {
-        let compared = |members: usize| {
-            let text: Vec<_> = (0..members).map(|at| format!("\"m{at}\":{at}")).collect();
-            let raw = raw(&format!("{{{}}}", text.join(",")));
-            COMPARED.set(0);
-            assert_eq!(raw.object().unwrap().iter().count(), members);
-            COMPARED.get()
-        };
-        assert!(compared(FEW) <= FEW * FEW / 2);
-        for members in [1 << 10, 1 << 14] {
-            // A sort compares each about as often as the number has binary digits.
-            assert!(compared(members) < members * 30, "{} for {members}", compared(members));
-        }
-    }
-
-    #[test]
-    fn depth_counts_brackets_outside_strings() {
-        assert_eq!(Raw::parse(Bytes::from_static(b"[[[1]]]"), 2), Err(ParseError::TooDeep(2)));
-        assert!(Raw::parse(Bytes::from_static(br#"["[[[[\"[["]"#), 1).is_ok());
-    }
-
-    #[test]
-    fn rubbish_is_an_error() {
-        for text in ["", "{", "nul", "1 2", "{'a':1}", "\"\u{1}\""] {
-            assert!(Raw::parse(Bytes::from(text), 8).is_err(), "{text:?}");
-        }
-        assert_eq!(Raw::parse(Bytes::from_static(b"\"\xff\""), 8), Err(ParseError::NotUtf8));
-    }
-}
+mod tests;

@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
+use super::path::Watch;
+
 /// A place in a text of JSON. Its functions move over what stands there and return `None` where the text is no JSON.
 pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
@@ -16,12 +18,12 @@ pub(super) struct Scanner<'a> {
 }
 
 /// Returns where the value of a text stands, without the white space around it; `None` where the text is not one JSON
-/// value that nests at most `depth` levels.
-pub(super) fn value(text: &str, depth: usize) -> Option<Range<usize>> {
+/// value that nests at most `depth` levels. Tells `watch` what stands in it.
+pub(super) fn value(text: &str, depth: usize, watch: &mut impl Watch) -> Option<Range<usize>> {
     let mut scanner = Scanner::new(text);
     scanner.white_space();
     let begin = scanner.at;
-    scanner.check_value(depth)?;
+    scanner.check_value(depth, watch)?;
     let end = scanner.at;
     scanner.white_space();
     (scanner.at == text.len()).then_some(begin..end)
@@ -135,7 +137,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Moves over a value that nests at most `depth` levels, and checks it.
-    fn check_value(&mut self, depth: usize) -> Option<()> {
+    fn check_value(&mut self, depth: usize, watch: &mut impl Watch) -> Option<()> {
         let mut open = Open::default();
         loop {
             match self.peek()? {
@@ -143,13 +145,15 @@ impl<'a> Scanner<'a> {
                 opening @ (b'{' | b'[') => {
                     let is_object = opening == b'{';
                     open.push(is_object, depth)?;
+                    watch.begins(open.len, is_object);
                     self.eat(opening)?;
                     if !self.is_at(if is_object { b'}' } else { b']' }) {
                         if is_object {
-                            self.check_name()?;
+                            self.check_name(open.len, watch)?;
                         }
                         continue;
                     }
+                    watch.ends(open.len);
                     open.pop();
                     self.at += 1;
                 }
@@ -159,26 +163,28 @@ impl<'a> Scanner<'a> {
                 b'n' => self.check_word(b"null")?,
                 _ => return None,
             }
-            if self.check_after_value(&mut open)? {
+            if self.check_after_value(&mut open, watch)? {
                 return Some(());
             }
         }
     }
 
     /// Moves over what stands between a value and the next one. Returns whether the outermost value has ended.
-    fn check_after_value(&mut self, open: &mut Open) -> Option<bool> {
+    fn check_after_value(&mut self, open: &mut Open, watch: &mut impl Watch) -> Option<bool> {
         loop {
             let Some(is_object) = open.innermost() else { return Some(true) };
+            watch.has(open.len, self.at);
             self.white_space();
             match (self.peek()?, is_object) {
                 (b',', _) => {
                     self.eat(b',')?;
                     if is_object {
-                        self.check_name()?;
+                        self.check_name(open.len, watch)?;
                     }
                     return Some(false);
                 }
                 (b'}', true) | (b']', false) => {
+                    watch.ends(open.len);
                     open.pop();
                     self.at += 1;
                 }
@@ -188,13 +194,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// Moves over the name of a member and the colon after it.
-    fn check_name(&mut self) -> Option<()> {
+    fn check_name(&mut self, depth: usize, watch: &mut impl Watch) -> Option<()> {
         if !self.is_at(b'"') {
             return None;
         }
+        let begin = self.at;
         self.check_string()?;
+        let end = self.at;
         self.white_space();
-        self.eat(b':')
+        self.eat(b':')?;
+        watch.names(depth, begin..end, self.at);
+        Some(())
     }
 
     fn check_string(&mut self) -> Option<()> {
@@ -356,139 +366,4 @@ pub(super) fn nests_deeper(text: &str, limit: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use proptest::sample::{Index, select};
-    use serde_json::value::RawValue;
-
-    use super::*;
-
-    /// A string that is longer than what is looked at first.
-    const LONG: &str = r#""0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 [ \u0061 \" é""#;
-
-    /// What JSON consists of, whole and cut.
-    const TOKENS: &[&str] = &[
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\"",
-        "\\",
-        "\\\"",
-        "\\u0061",
-        "\\ud800",
-        "\\u00",
-        "\\x",
-        "\"a\"",
-        "\"a\":",
-        "\"eight by\"",
-        LONG,
-        "\"\u{e9}\u{1f600}\"",
-        "\"[{\"",
-        "0",
-        "-0",
-        "01",
-        "-",
-        "+",
-        ".",
-        "1.5",
-        "1.",
-        "1e5",
-        "1E+400",
-        "1e",
-        "true",
-        "tru",
-        "false",
-        "null",
-        "nullx",
-        " ",
-        "\n",
-        "\t",
-        "\r",
-        "\u{b}",
-        "\u{1}",
-        "\u{7f}",
-        "\u{2028}",
-        "\u{feff}",
-    ];
-
-    /// How deep values may be nested here.
-    const DEPTH: usize = 4;
-
-    /// Checks that both say the same of a text.
-    fn agree(text: &str) {
-        let theirs = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
-        let due = theirs.filter(|_| !nests_deeper(text, DEPTH));
-        let read = value(text, DEPTH).map(|place| &text[place]);
-        assert_eq!(read, due, "{text:?}");
-        if let Some(read) = read {
-            let mut scanner = Scanner::new(text);
-            scanner.white_space();
-            assert_eq!(scanner.skip_value().map(|place| &text[place]), Some(read), "{text:?}");
-            assert_eq!(scanner.at, text.len(), "{text:?}");
-        }
-    }
-
-    fn json() -> impl Strategy<Value = String> {
-        let leaf = select(vec![
-            "1.5e-3",
-            "-0",
-            "true",
-            "null",
-            "\"\"",
-            "\"a\\n\\u00e9\"",
-            "\"a longer text, of \u{e9}\"",
-        ]);
-        let leaf = leaf.prop_map(str::to_owned);
-        leaf.prop_recursive(6, 40, 4, |inner| {
-            let list = vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(" , ")));
-            let named = |(at, value)| format!("\"m{at}\" :\t{value}");
-            let object = vec(inner, 0..4).prop_map(move |values| {
-                format!("{{{}}}", values.into_iter().enumerate().map(named).collect::<Vec<_>>().join(","))
-            });
-            prop_oneof![list, object]
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn of_any_row_of_tokens_serde_json_says_the_same(tokens in vec(select(TOKENS), 0..12)) {
-            agree(&tokens.concat());
-        }
-
-        #[test]
-        fn of_damaged_json_serde_json_says_the_same(
-            json in json(), edits in vec((any::<Index>(), any::<bool>(), select(TOKENS)), 0..3),
-        ) {
-            let mut text: Vec<char> = json.chars().collect();
-            for (place, removes, token) in edits {
-                let at = place.index(text.len() + 1);
-                let end = (at + usize::from(removes)).min(text.len());
-                text.splice(at..end, token.chars());
-            }
-            agree(&text.into_iter().collect::<String>());
-        }
-
-        #[test]
-        fn a_text_is_plain_up_to_its_first_special_byte(bytes in vec(any::<u8>(), 0..40)) {
-            let due = bytes.iter().position(|byte| *byte < b' ' || *byte == b'"' || *byte == b'\\');
-            assert_eq!(plain(&bytes), due.unwrap_or(bytes.len()));
-        }
-    }
-
-    #[test]
-    fn depth_is_limited_exactly_however_deep_it_is() {
-        for levels in [1, 127, 128, 129, 256, 257, 1000] {
-            let text = format!("{}1{}", "[{\"a\":".repeat(levels), "}]".repeat(levels));
-            assert!(value(&text, 2 * levels).is_some(), "{levels}");
-            assert!(value(&text, 2 * levels - 1).is_none(), "{levels}");
-            let crossed = format!("{}1{}", "[{\"a\":".repeat(levels), "]}".repeat(levels));
-            assert!(value(&crossed, 2 * levels).is_none(), "{levels}");
-        }
-    }
-}
+pub(super) mod tests;

@@ -13,6 +13,9 @@ use spec::{Rules, meta};
 
 use crate::json::{Object, ParseError, Raw, write_string};
 
+/// The member of a message that holds its params.
+const PARAMS: &str = "params";
+
 /// Names a call within a connection or session. It is never sent.
 pub type CallKey = u64;
 
@@ -125,6 +128,15 @@ pub(crate) struct Opened {
     pub(crate) meta: Option<Object>,
 }
 
+impl Opened {
+    /// `meta` is the `_meta` of the params, where it was opened already.
+    fn new(params: Object, meta: Option<Object>) -> Opened {
+        let open = || params.get(meta::META).and_then(|raw| raw.object().ok());
+        let meta = meta.or_else(open);
+        Opened { params, meta }
+    }
+}
+
 impl Call {
     /// Makes a request.
     pub fn new(id: Id, method: ByteString, params: Option<Raw>) -> Call {
@@ -139,9 +151,7 @@ impl Call {
     pub(crate) fn opened(&self) -> Result<&Opened, &ParseError> {
         let open = || {
             let sent = self.params.as_ref().filter(|raw| !raw.is_null());
-            let params = sent.map_or_else(|| Ok(Object::new()), Raw::object)?;
-            let meta = params.get(meta::META).and_then(|raw| raw.object().ok());
-            Ok(Opened { params, meta })
+            sent.map_or_else(|| Ok(Object::new()), Raw::object).map(|params| Opened::new(params, None))
         };
         self.opened.get_or_init(open).as_ref()
     }
@@ -257,8 +267,10 @@ impl Limits {
 /// # Errors
 /// Where the bytes are no message.
 pub fn read(bytes: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
-    let raw = Raw::parse(bytes, limits.depth).map_err(Unreadable::Parse)?;
-    sort(raw)
+    /// Every request is read that far: its era stands in `_meta`.
+    const PATH: &[&str] = &[PARAMS, meta::META];
+    let (raw, opened) = Raw::parse_along(bytes, limits.depth, PATH).map_err(Unreadable::Parse)?;
+    sort_opened(raw, opened.into_iter())
 }
 
 /// Reads a message, or an array of them, out of the body of an HTTP request. Its head goes with the requests in it.
@@ -279,11 +291,16 @@ pub(crate) fn read_body(body: Bytes, head: &Arc<Parts>, limits: &Limits) -> Resu
 /// # Errors
 /// Where the value is no message.
 pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
+    sort_opened(raw, std::iter::empty())
+}
+
+/// Reads one message. `opened` are the message itself, its params and their `_meta`, as far as they were opened already.
+fn sort_opened(raw: Raw, mut opened: impl Iterator<Item = Object>) -> Result<Message, Unreadable> {
     if raw.starts_with('[') {
         return Err(Unreadable::Batch(Batch { sent: raw, head: None }));
     }
     let invalid = |id: Option<Id>, why| Unreadable::Invalid { id, why, silent: false };
-    let object = match raw.object() {
+    let object = match opened.next().map_or_else(|| raw.object(), Ok) {
         Ok(object) => object,
         Err(_) if raw.starts_with('{') => {
             return Err(invalid(None, "a member of the message stands twice; each may stand once"));
@@ -297,7 +314,7 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
             "jsonrpc" => version = Some(value),
             "id" => sent_id = Some(value),
             "method" => method = Some(value),
-            "params" => params = Some(value),
+            PARAMS => params = Some(value),
             "result" => result = Some(value),
             "error" => error = Some(value),
             _ => {}
@@ -316,7 +333,13 @@ pub fn sort(raw: Raw) -> Result<Message, Unreadable> {
             };
             match (sent_id, id) {
                 (None, _) => Ok(Message::Notification { method, params }),
-                (Some(_), Some(id)) => Ok(Message::Request(Call::new(id, method, params))),
+                (Some(_), Some(id)) => {
+                    let call = Call::new(id, method, params);
+                    if let Some(params) = opened.next() {
+                        let _ = call.opened.set(Ok(Opened::new(params, opened.next())));
+                    }
+                    Ok(Message::Request(call))
+                }
                 (Some(_), None) => Err(invalid(
                     None,
                     "\"id\" must be a string or an integer; null and fractions are not ids",
