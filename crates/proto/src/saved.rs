@@ -178,3 +178,29 @@ where
     }
     T::try_from(number).map_err(|_| D::Error::custom(format_args!("{number} is too large here")))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+    use spec::Method;
+
+    use crate::json::{Object, Raw};
+    use crate::model::request::Principal;
+
+    #[derive(Serialize, Deserialize)]
+    struct Of(#[serde(with = "super::method")] Method);
+
+    #[test]
+    fn methods_of_extensions_and_claims_are_read_back() {
+        for method in [Method::ToolsCall, Method::Extension("weather/now".into())] {
+            let written = serde_json::to_string(&Of(method.clone())).unwrap();
+            assert_eq!(serde_json::from_str::<Of>(&written).unwrap().0, method);
+        }
+        let claims = Object::new().with("n", Raw::literal("1.0"));
+        for principal in [Principal::local(), Principal::named("ann").with_claims(claims)] {
+            let written = serde_json::to_string(&principal).unwrap();
+            let read: Principal = serde_json::from_str(&written).unwrap();
+            assert_eq!((&read, read.claims()), (&principal, principal.claims()));
+        }
+    }
+}
