@@ -222,7 +222,7 @@ pub mod service {
     pub use proto::{
         Answer, BoxFuture, BoxStream, Capabilities, Change, ClientCapabilities, Description, Event,
         EventQueue, EventSink, ExtensionMethod, Filter, HeaderParam, InputRequest, InputRequired,
-        InputResponses, Listening, Request, Service,
+        InputResponses, Listening, MemberName, Request, Service,
     };
     pub use spec::Capability;
 }

@@ -14,6 +14,7 @@ use serde::de::{DeserializeOwned, Deserializer as _, IgnoredAny, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use self::names::MemberName;
 use self::path::{Path, Watch};
 use self::scan::Scanner;
 use crate::clipped::clipped;
@@ -102,6 +103,21 @@ impl Raw {
                 text.push(',');
             }
             text.push_str(element.as_str());
+        }
+        text.push(']');
+        Raw::trusted(text.into())
+    }
+
+    /// Makes an array of these objects.
+    pub fn objects<'a>(elements: impl Iterator<Item = &'a Object> + Clone) -> Raw {
+        let length = elements.clone().map(|element| element.len_written() + 1).sum::<usize>() + 2;
+        let mut text = String::with_capacity(length);
+        text.push('[');
+        for (at, element) in elements.enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            element.write(&mut text);
         }
         text.push(']');
         Raw::trusted(text.into())
@@ -281,8 +297,8 @@ impl Object {
     }
 
     /// Sets the value of a member. A new member comes last.
-    pub fn set(&mut self, name: impl Into<ByteString>, value: impl Into<Raw>) {
-        let (name, value) = (name.into(), value.into());
+    pub fn set(&mut self, name: impl Into<MemberName>, value: impl Into<Raw>) {
+        let (MemberName(name), value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(n, _)| *n == name) {
             Some(member) => member.1 = value,
             None => self.0.push((name, value)),
@@ -299,7 +315,7 @@ impl Object {
 
     /// Sets the value of a member. A new member comes last.
     #[must_use]
-    pub fn with(mut self, name: impl Into<ByteString>, value: impl Into<Raw>) -> Object {
+    pub fn with(mut self, name: impl Into<MemberName>, value: impl Into<Raw>) -> Object {
         self.set(name, value);
         self
     }

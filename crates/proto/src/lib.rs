@@ -24,7 +24,7 @@ mod walk;
 pub use clipped::clipped;
 pub use gates::{admit, project, sound};
 pub use header::HeaderParam;
-pub use json::{Object, ParseError, Raw};
+pub use json::{MemberName, Object, ParseError, Raw};
 pub use model::boxed::{BoxFuture, BoxStream};
 pub use model::capability::{Capabilities, ClientCapabilities, without_tasks};
 pub use model::event::{Event, EventQueue, EventSink};

@@ -12,33 +12,34 @@ use serde::Serialize;
 pub struct Content(Object);
 
 impl Content {
+    /// `kind` is the JSON text of the tag.
     fn of(kind: &'static str) -> Object {
-        Object::new().with("type", kind)
+        Object::new().with("type", Raw::literal(kind))
     }
 
     /// Makes a block of text.
     pub fn text(text: impl AsRef<str>) -> Content {
-        Content(Content::of("text").with("text", text.as_ref()))
+        Content(Content::of(r#""text""#).with("text", text.as_ref()))
     }
 
     /// Makes an image of its bytes, which are encoded here.
     pub fn image(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
-        Content(Content::of("image").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
+        Content(Content::of(r#""image""#).with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
     }
 
     /// Makes a block of sound of its bytes, which are encoded here.
     pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Content {
-        Content(Content::of("audio").with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
+        Content(Content::of(r#""audio""#).with("data", &*BASE64.encode(data)).with("mimeType", mime_type))
     }
 
     /// Makes a block that holds a resource with its contents.
     pub fn resource(contents: ResourceContents) -> Content {
-        Content(Content::of("resource").with("resource", Raw::from(contents.0)))
+        Content(Content::of(r#""resource""#).with("resource", Raw::from(contents.0)))
     }
 
     /// Makes a block that names a resource, which the client can read.
     pub fn link(uri: &str, name: &str) -> Content {
-        Content(Content::of("resource_link").with("uri", uri).with("name", name))
+        Content(Content::of(r#""resource_link""#).with("uri", uri).with("name", name))
     }
 
     /// Sets a member of the block, such as `annotations` or `_meta`.
@@ -136,8 +137,8 @@ impl ToolResult {
     }
 
     pub(crate) fn object(self) -> Object {
-        let blocks: Vec<Raw> = self.content.into_iter().map(|block| Raw::from(block.object())).collect();
-        let mut object = Object::new().with("content", proto::Raw::list(&blocks));
+        let mut object =
+            Object::new().with("content", Raw::objects(self.content.iter().map(|Content(block)| block)));
         if let Some(structured) = self.structured {
             object.set("structuredContent", structured);
         }

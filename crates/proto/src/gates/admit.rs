@@ -158,7 +158,7 @@ fn declared(method: &Method, sent: &Object, server: &Description) -> Result<(), 
     if extensions.get(&added.extension).is_some() {
         return Ok(());
     }
-    let missing = Object::new().with(&*added.extension, Raw::literal("{}"));
+    let missing = Object::new().with(added.extension.to_string(), Raw::literal("{}"));
     Err(Rejection::MissingCapability(Object::new().with("extensions", Raw::from(missing))))
 }
 

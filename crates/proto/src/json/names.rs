@@ -1,6 +1,28 @@
-//! Names that stand twice in an object.
+//! Names of members, and those that stand twice in an object.
 
 use bytestring::ByteString;
+
+/// The name of a member that is set. A name that stands in the program is not copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberName(pub(super) ByteString);
+
+impl From<&'static str> for MemberName {
+    fn from(name: &'static str) -> MemberName {
+        MemberName(ByteString::from_static(name))
+    }
+}
+
+impl From<String> for MemberName {
+    fn from(name: String) -> MemberName {
+        MemberName(name.into())
+    }
+}
+
+impl From<ByteString> for MemberName {
+    fn from(name: ByteString) -> MemberName {
+        MemberName(name)
+    }
+}
 
 /// Up to this many members are compared each with each, which needs no memory. Nearly all objects have fewer.
 pub(super) const FEW: usize = 16;
