@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn keys_are_read_in_each_way_of_writing_them() {
         let bytes: Key = std::array::from_fn(|at| 251 - u8::try_from(at).unwrap() * 4);
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex::encode(bytes);
         for text in [
             general_purpose::STANDARD.encode(bytes),
             general_purpose::STANDARD_NO_PAD.encode(bytes),

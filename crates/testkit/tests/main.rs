@@ -101,6 +101,7 @@ fn spec_has_no_dependencies_and_proto_no_io_clock_randomness_or_runtime() {
         "dateline-spec",
         "form_urlencoded",
         "futures-util",
+        "hex",
         "http",
         "memchr",
         "serde",

@@ -175,17 +175,11 @@ impl Session {
     /// The refusal of a whole array: of one in a revision that has none, of an empty one, and of one that holds more
     /// messages than it may.
     pub fn refuses(&self, batch: &wire::Batch, served: &Served) -> Option<Bytes> {
-        let (rules, most, sent) = (self.rules(), served.limits.batch, &batch.sent);
+        let rules = self.rules();
         if !rules.batches {
             return unreadable(&wire::Unreadable::Batch(batch.clone()), rules);
         }
-        let why = if !wire::holds_more(sent, 0) {
-            "an empty array holds no message".to_owned()
-        } else if wire::holds_more(sent, most) {
-            format!("the array holds more than {most} messages, which is the limit; send several arrays")
-        } else {
-            return None;
-        };
+        let why = batch::refusal(&batch.sent, served.limits.batch)?;
         let id = ErrorId::unknown(rules);
         Some(wire::error(id, &Rejection::Invalid(why).render(rules).error))
     }

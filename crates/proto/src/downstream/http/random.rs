@@ -1,7 +1,5 @@
 //! What is made of random bytes, which the transport draws.
 
-use std::fmt::Write as _;
-
 /// How many random bytes the id of a session needs: 128 bits, which nobody guesses.
 pub(super) const ID: usize = 16;
 
@@ -10,9 +8,5 @@ pub(super) const NO_ID: &str = "no session id could be made";
 
 /// Makes a session id of random bytes, in visible ASCII.
 pub(super) fn session_id(random: [u8; ID]) -> String {
-    random.iter().fold(String::with_capacity(2 * ID), |mut id, byte| {
-        // Writing into a string does not fail.
-        let _ = write!(id, "{byte:02x}");
-        id
-    })
+    hex::encode(random)
 }

@@ -7,6 +7,19 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::json::Raw;
+use crate::rpc::wire;
+
+/// Says why an array is refused as a whole: it is empty, or holds more messages than it may.
+pub(super) fn refusal(sent: &Raw, most: usize) -> Option<String> {
+    if !wire::holds_more(sent, 0) {
+        return Some("an empty array holds no message".to_owned());
+    }
+    let why =
+        || format!("the array holds more than {most} messages, which is the limit; send several arrays");
+    wire::holds_more(sent, most).then(why)
+}
+
 /// Names a batch within its session.
 pub(super) type BatchId = u64;
 
