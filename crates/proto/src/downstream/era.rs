@@ -7,7 +7,7 @@ use crate::rpc::wire;
 
 /// What a request outside of a session is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Opens {
+pub(super) enum EraChoice {
     /// A modern request, complete in itself.
     Modern,
     /// An `initialize` request, which opens a session.
@@ -21,13 +21,13 @@ pub(super) enum Opens {
 /// Says what a request outside of a session is, where these revisions are served.
 ///
 /// A request that names its revision in `_meta` is modern, whatever its method: the mark decides first.
-pub(super) fn opens(call: &wire::Call, served: Revisions) -> Opens {
+pub(super) fn choose(call: &wire::Call, served: Revisions) -> EraChoice {
     if served.serves(Era::Modern) && admit::is_marked_modern(call) {
-        return Opens::Modern;
+        return EraChoice::Modern;
     }
     match Method::parse(&call.method).filter(|_| served.serves(Era::Legacy)) {
-        Some(Method::Initialize) => Opens::Session,
-        Some(Method::Ping) => Opens::Ping,
-        _ => Opens::Neither,
+        Some(Method::Initialize) => EraChoice::Session,
+        Some(Method::Ping) => EraChoice::Ping,
+        _ => EraChoice::Neither,
     }
 }

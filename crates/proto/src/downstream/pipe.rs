@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spec::{Notice, Revision, Rules};
 
 use crate::downstream::call::{Call, Ending, Opening};
-use crate::downstream::era::{Opens, opens};
+use crate::downstream::era::{EraChoice, choose};
 use crate::downstream::frame::Frame;
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::session::Session;
@@ -72,9 +72,9 @@ impl Pipe {
             Message::Notification { method, params } => return self.notified(&method, params.as_ref()),
             Message::Response { .. } => return Vec::new(),
         };
-        match opens(&call, self.served.revisions) {
-            Opens::Modern => self.modern(&call),
-            Opens::Session => match Session::open(&call, &self.served, self.principal.clone()) {
+        match choose(&call, self.served.revisions) {
+            EraChoice::Modern => self.modern(&call),
+            EraChoice::Session => match Session::open(&call, &self.served, self.principal.clone()) {
                 Ok((session, reply)) => {
                     self.session = Some(session);
                     vec![Output::Reply(reply)]
@@ -83,8 +83,8 @@ impl Pipe {
                     vec![Output::Reply(refuse(&call.id, &rejection, Revision::LATEST_LEGACY.rules()))]
                 }
             },
-            Opens::Ping => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
-            Opens::Neither => {
+            EraChoice::Ping => vec![Output::Reply(wire::result(&call.id, &Default::default()))],
+            EraChoice::Neither => {
                 let rejection = Rejection::NeitherEra(self.served.revisions);
                 vec![Output::Reply(refuse(&call.id, &rejection, self.rules()))]
             }

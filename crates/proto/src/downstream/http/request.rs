@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
 use spec::{Era, Revision, Revisions, Rules, header as name};
 
 use crate::downstream::call::{Call, Opening};
-use crate::downstream::era::{Opens, opens};
+use crate::downstream::era::{EraChoice, choose};
 use crate::downstream::http::accept::{Accept, content_type};
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::output::Served;
@@ -197,16 +197,16 @@ fn request(
     let refuse =
         |status, why: &str| Err(Refusal::of(&call.id, &Rejection::Invalid(why.into())).status(status));
     let legacy = served.revisions.serves(Era::Legacy);
-    match opens(&call, served.revisions) {
-        Opens::Modern => modern(headers, &call, accept, served, principal),
-        Opens::Session => match Session::open(&call, served, principal.clone()) {
+    match choose(&call, served.revisions) {
+        EraChoice::Modern => modern(headers, &call, accept, served, principal),
+        EraChoice::Session => match Session::open(&call, served, principal.clone()) {
             Ok((session, reply)) => Ok(Posted::Open { id: call.id, session: Box::new(session), reply }),
             Err(rejection) => Err(Refusal::of(&call.id, &rejection).status(StatusCode::BAD_REQUEST)),
         },
         _ if is_open => refuse(StatusCode::BAD_REQUEST, OTHER_REVISION),
         _ if legacy && headers.contains_key(name::SESSION_ID) => refuse(StatusCode::NOT_FOUND, NO_SESSION),
-        Opens::Ping => Ok(Posted::Reply(wire::result(&call.id, &Default::default()))),
-        Opens::Neither => Err(Refusal::of(&call.id, &Rejection::NeitherEra(served.revisions))),
+        EraChoice::Ping => Ok(Posted::Reply(wire::result(&call.id, &Default::default()))),
+        EraChoice::Neither => Err(Refusal::of(&call.id, &Rejection::NeitherEra(served.revisions))),
     }
 }
 
