@@ -25,5 +25,5 @@ pub fn server(fixtures: Option<Skills>, set: impl FnOnce(Builder) -> Builder) ->
 /// # Errors
 /// When one is wrong, which the tests would have shown.
 pub fn skills() -> Result<Skills, BuildError> {
-    skills::ours()
+    skills::built_in()
 }

@@ -7,7 +7,7 @@ macro_rules! files {
     ($($path:literal)*) => { [$(($path, include_bytes!(concat!("../skills/", $path)).as_slice())),*] };
 }
 
-pub(crate) fn ours() -> Result<Skills, BuildError> {
+pub(crate) fn built_in() -> Result<Skills, BuildError> {
     Skills::from_files(files! {
         "meeting-minutes/SKILL.md"
         "meeting-minutes/examples/short.md"

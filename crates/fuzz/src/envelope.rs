@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use proto::wire::{self, ErrorId, Id, Limits, Message};
-use proto::{Heard, hear};
+use proto::{FromServer, read_from_server};
 use serde_json::Value;
 
 /// A message that is read says what serde_json sees, and written again it is read as the same.
@@ -10,12 +10,12 @@ pub(crate) fn read(input: &[u8]) {
     let limits = Limits::default().depth(crate::input::DEPTH);
     let sent = Bytes::copy_from_slice(input);
     // What a server sends is read as far as it has one meaning.
-    for heard in hear(sent.clone(), &limits) {
+    for heard in read_from_server(sent.clone(), &limits) {
         match heard {
             // It answers nothing, and is written for nobody.
-            Heard::Message(Message::Response { id: None, outcome: Ok(_) }) => {}
-            Heard::Message(message) => again(&message, &limits),
-            Heard::Broken { .. } | Heard::Rubbish => {}
+            FromServer::Message(Message::Response { id: None, outcome: Ok(_) }) => {}
+            FromServer::Message(message) => again(&message, &limits),
+            FromServer::Broken { .. } | FromServer::Rubbish => {}
         }
     }
     let Ok(message) = wire::read(sent.clone(), &limits) else { return };

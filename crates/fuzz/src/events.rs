@@ -1,6 +1,6 @@
 //! Event streams.
 
-use transport::fuzzing::{Heard, events};
+use transport::fuzzing::{FromServer, events};
 
 /// How many bytes of an unfinished event are kept.
 const LIMIT: usize = 256;
@@ -17,7 +17,7 @@ pub(crate) fn read(input: &[u8]) {
     if stream.len() <= LIMIT {
         assert!(!whole.contains(&None), "less than the limit was refused");
     }
-    for Heard { data, id, .. } in whole.into_iter().chain(pieces).chain(single).flatten() {
+    for FromServer { data, id, .. } in whole.into_iter().chain(pieces).chain(single).flatten() {
         assert!(data.len() <= stream.len());
         assert!(id.is_none_or(|id| !id.contains(['\0', '\n', '\r'])));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use proto::{
     Answer, BoxFuture, CacheHint, Description, Event, Filter, HeaderParam, InputRequired, Level, Listening,
-    Object, Peer, Principal, Raw, Rejection, Request, Service, required_string, sound,
+    Object, Peer, Principal, Raw, Rejection, Request, Service, repair, required_string,
 };
 use seal::{PAGE_SIZE, STATE_TTL, purpose};
 use serde::{Deserialize, Serialize};
@@ -255,14 +255,14 @@ impl Gateway {
         };
         let (answer, lost) = match answer {
             Answer::Complete(mut result) => {
-                let lost = sound::result(&mut result, method.row()).map_err(broken)?;
+                let lost = repair::result(&mut result, method.row()).map_err(broken)?;
                 (Answer::Complete(result), lost)
             }
             Answer::InputRequired(mut interim) => {
                 let mut lost = Vec::new();
                 for (name, ask) in &mut interim.questions {
                     let found =
-                        sound::question(ask).map_err(|why| broken(format!("the question {name}: {why}")))?;
+                        repair::question(ask).map_err(|why| broken(format!("the question {name}: {why}")))?;
                     lost.extend(found);
                 }
                 (Answer::InputRequired(interim), lost)

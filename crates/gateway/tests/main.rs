@@ -59,7 +59,7 @@ async fn a_request_that_is_sent_again_is_not_copied() {
     let options = Options { servers, ..Options::default() };
     let gateway = Gateway::start(options, Settings::new("test", "1"), None, ProcessKey::new().unwrap());
     let params = Object::new().with("name", "t").with("arguments", Raw::literal("{}"));
-    gateway.call(Request::ours(Method::ToolsCall, params)).await.unwrap();
+    gateway.call(Request::own(Method::ToolsCall, params)).await.unwrap();
     let calls = server.0.lock().unwrap();
     assert!(matches!(&calls[..], [first, second] if Arc::ptr_eq(first, second)), "{calls:?}");
 }

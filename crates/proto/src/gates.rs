@@ -3,4 +3,4 @@
 pub mod admit;
 mod form;
 pub mod project;
-pub mod sound;
+pub mod repair;

@@ -3,7 +3,7 @@
 //! Every [`Request`] is complete in itself, as in the modern era. An [`Answer`] is complete, or it asks for input. Only
 //! the edges know eras: a legacy edge keeps a session and adds what the session knows to each request; a modern edge
 //! reads the same facts from `_meta`. The gate [`admit`] decides which messages of a peer are accepted, [`project`]
-//! decides what a peer is shown, and [`sound`] corrects what a server sent.
+//! decides what a peer is shown, and [`repair`] corrects what a server sent.
 //!
 //! This crate does no IO, reads no clock, draws no random numbers and needs no runtime. The edges are state machines:
 //! they take inputs and return [`downstream::Output`]s, and a transport carries these out.
@@ -22,7 +22,7 @@ pub mod upstream;
 mod walk;
 
 pub use clipped::clipped;
-pub use gates::{admit, project, sound};
+pub use gates::{admit, project, repair};
 pub use header::HeaderParam;
 pub use json::{MemberName, Object, ParseError, Raw};
 pub use model::boxed::{BoxFuture, BoxStream};
@@ -31,13 +31,13 @@ pub use model::event::{Event, EventQueue, EventSink};
 pub use model::input::{InputRequest, InputRequired, InputResponses};
 pub use model::listen::{Change, Filter, Listening};
 pub use model::params::required_string;
+pub use model::prepared_filter::PreparedFilter;
 pub use model::rejection::{Rejection, Rendered};
 pub use model::request::{Answer, Peer, Principal, Request};
 pub use model::service::{CacheHint, Description, ExtensionMethod, Service};
-pub use model::wanted::Wanted;
 pub use model::watchers::Watchers;
-pub use rpc::glance::Glance;
-pub use rpc::heard::{Heard, hear};
+pub use rpc::from_server::{FromServer, read_from_server};
+pub use rpc::outline::Outline;
 pub use rpc::wire::{self, CallKey};
 pub use spec::Level;
 pub use template::Template;

@@ -1,5 +1,5 @@
 //! JSON-RPC messages: how they are read and written, and what can be read of a damaged one.
 
-pub(crate) mod glance;
-pub(crate) mod heard;
+pub(crate) mod from_server;
+pub(crate) mod outline;
 pub mod wire;

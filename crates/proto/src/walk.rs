@@ -19,15 +19,15 @@ const WEIGHT: usize = 64 << 20;
 
 impl Peer {
     /// The peer of requests that no client asked for. It answers no questions and wants no log messages.
-    pub fn ours() -> Arc<Peer> {
+    pub fn own() -> Arc<Peer> {
         Arc::new(Peer::new(Revision::LATEST_MODERN, Principal::local()))
     }
 }
 
 impl Request {
     /// Makes a request that no client asked for.
-    pub fn ours(method: Method, params: Object) -> Request {
-        Request::new(method, params, Peer::ours())
+    pub fn own(method: Method, params: Object) -> Request {
+        Request::new(method, params, Peer::own())
     }
 }
 
@@ -61,7 +61,7 @@ pub async fn walk(method: Method, service: &dyn Service, entries: &mut Vec<Raw>)
         let params =
             cursor.iter().fold(Object::new(), |params, cursor| params.with("cursor", cursor.clone()));
         let empty = cursor.as_ref().and_then(Raw::string).is_some_and(|cursor| cursor.is_empty());
-        let page = match service.call(Request::ours(method.clone(), params)).await {
+        let page = match service.call(Request::own(method.clone(), params)).await {
             Err(_) if empty => return Ok(()),
             Err(why) => return Err(why),
             Ok(Answer::InputRequired(_)) => return Err(wrong("a list asked for input")),

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use proto::project::{self, ResultMeta};
 use proto::{InputRequest, Raw};
 use serde_json::{Value, json};
-use spec::shape::{Kind, Opens, Shape};
+use spec::shape::{Holds, Kind, Shape};
 use spec::{Direction, Era, Method, MethodRow, Notice, Question, Revision, Revisions, fields, meta};
 use testkit::referee::{judge, judge_type};
 
@@ -159,22 +159,22 @@ impl Additions<'_> {
                 }
                 continue;
             }
-            match (field.opens, here) {
-                (Opens::Object(shape), Value::Object(_)) => self.object(&below, here, shape),
-                (Opens::List(shape), Value::Array(elements)) => {
+            match (field.holds, here) {
+                (Holds::Object(shape), Value::Object(_)) => self.object(&below, here, shape),
+                (Holds::List(shape), Value::Array(elements)) => {
                     for (at, element) in elements.iter().enumerate() {
                         self.object(&format!("{below}/{at}"), element, shape);
                     }
                 }
-                (Opens::Map(shape), Value::Object(elements)) => {
+                (Holds::Map(shape), Value::Object(elements)) => {
                     for (key, element) in elements {
                         self.object(&format!("{below}/{key}"), element, shape);
                     }
                 }
-                (Opens::Content(kinds) | Opens::ContentOrList(kinds), Value::Object(_)) => {
+                (Holds::Content(kinds) | Holds::ContentOrList(kinds), Value::Object(_)) => {
                     self.block(&below, here, kinds);
                 }
-                (Opens::Contents(kinds) | Opens::ContentOrList(kinds), Value::Array(blocks)) => {
+                (Holds::Contents(kinds) | Holds::ContentOrList(kinds), Value::Array(blocks)) => {
                     for (at, block) in blocks.iter().enumerate() {
                         self.block(&format!("{below}/{at}"), block, kinds);
                     }
@@ -254,10 +254,10 @@ fn lacks() -> BTreeSet<Lack> {
                 lacks.extend(absent.map(|r| (shape.name, field.name.to_owned(), r.as_str())));
             }
             let lives = lives.and(field.exists);
-            match field.opens {
-                Opens::Nothing => {}
-                Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => left.push((shape, lives)),
-                Opens::Content(kinds) | Opens::Contents(kinds) | Opens::ContentOrList(kinds) => {
+            match field.holds {
+                Holds::Nothing => {}
+                Holds::Object(shape) | Holds::List(shape) | Holds::Map(shape) => left.push((shape, lives)),
+                Holds::Content(kinds) | Holds::Contents(kinds) | Holds::ContentOrList(kinds) => {
                     for kind in kinds {
                         let absent = lives.iter().filter(|r| !kind.exists.contains(*r));
                         lacks.extend(absent.map(|r| (kind.shape.name, "type".to_owned(), r.as_str())));
@@ -283,10 +283,10 @@ fn rows() -> BTreeSet<(&'static str, &'static str)> {
         let lives = shape.fields.iter().filter(|f| f.exists != Revisions::NONE);
         rows.extend(lives.map(|f| (shape.name, f.name)));
         for field in shape.fields {
-            match field.opens {
-                Opens::Nothing => {}
-                Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => left.push(shape),
-                Opens::Content(kinds) | Opens::Contents(kinds) | Opens::ContentOrList(kinds) => {
+            match field.holds {
+                Holds::Nothing => {}
+                Holds::Object(shape) | Holds::List(shape) | Holds::Map(shape) => left.push(shape),
+                Holds::Content(kinds) | Holds::Contents(kinds) | Holds::ContentOrList(kinds) => {
                     rows.extend(kinds.iter().map(|k| (k.shape.name, "type")));
                     left.extend(kinds.iter().map(|k| k.shape));
                 }

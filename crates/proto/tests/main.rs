@@ -6,8 +6,8 @@ mod http;
 mod lacking;
 mod pair;
 mod referee;
+mod repair;
 mod sessions;
-mod sound;
 mod values;
 
 use std::sync::Arc;
@@ -228,7 +228,7 @@ fn a_subscription_tells_until_it_is_ended() {
 }
 
 fn peer(capabilities: &Value) -> Arc<Peer> {
-    let mut peer = (*Peer::ours()).clone();
+    let mut peer = (*Peer::own()).clone();
     peer.capabilities = Arc::new(ClientCapabilities::read(object(capabilities), Revision::LATEST_MODERN));
     Arc::new(peer)
 }
@@ -292,7 +292,7 @@ fn result_types_of_a_modern_upstream_are_read_strictly() {
         (json!([]), Method::ToolsCall, false),
     ] {
         let mut edge = modern_edge();
-        let mut request = tool_call(Peer::ours());
+        let mut request = tool_call(Peer::own());
         request.method = method.clone();
         edge.call(20, &request);
         let outputs = from_upstream(&mut edge, &json!({"jsonrpc": "2.0", "id": 20, "result": result}));
@@ -329,7 +329,7 @@ fn a_legacy_upstreams_question_is_the_one_calls_that_can_be_asked() {
 fn a_legacy_session_has_the_level_of_the_most_curious_client() {
     let mut edge = legacy_edge();
     let with = |level| {
-        let mut peer = (*Peer::ours()).clone();
+        let mut peer = (*Peer::own()).clone();
         peer.log_level = level;
         tool_call(Arc::new(peer))
     };

@@ -246,10 +246,10 @@ fn what_is_said_to_upstreams_is_valid_in_every_revision() {
             accepted(revision, Direction::ToServer, &message, None, &made)?;
         }
         let declared = proto::ClientCapabilities::read(object(&capabilities), Revision::LATEST_MODERN);
-        let mut peer = (*Peer::ours()).clone();
+        let mut peer = (*Peer::own()).clone();
         peer.capabilities = Arc::new(declared);
         peer.log_level = tape.flip().then_some(Level::Info);
-        let mut request = Request::ours(Method::ToolsCall, object(&json!({"name": "t"})));
+        let mut request = Request::own(Method::ToolsCall, object(&json!({"name": "t"})));
         request.peer = Arc::new(peer);
         request.wants_progress = tape.flip();
         let (_, reply) = answer(tape);
@@ -380,7 +380,7 @@ fn requests_that_are_passed_on_are_valid_in_every_revision() {
         let places = of_params(definition(row.wire));
         for_all(64, |tape| {
             let made = tape.object(row.params, &places);
-            let mut request = Request::ours(row.method.clone(), object(&made));
+            let mut request = Request::own(row.method.clone(), object(&made));
             request.wants_progress = tape.flip();
             for revision in Revision::ALL.into_iter().filter(|r| row.method.exists(*r)) {
                 let mut edge = match revision.era() {

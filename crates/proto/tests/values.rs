@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use spec::shape::{Field, Kind, Opens, Shape};
+use spec::shape::{Field, Holds, Kind, Shape};
 use spec::{Revision, Revisions, meta};
 use testkit::referee::published;
 
@@ -94,29 +94,29 @@ impl Tape {
     }
 
     fn field(&mut self, field: &'static Field, homes: &Places) -> Value {
-        match field.opens {
-            Opens::Nothing => self.leaf(field.name, homes),
-            Opens::Object(shape) => {
+        match field.holds {
+            Holds::Nothing => self.leaf(field.name, homes),
+            Holds::Object(shape) => {
                 let mut made = self.object(shape, homes);
                 if field.name == meta::META && self.flip() {
                     made["example.org/own"] = self.anything(2);
                 }
                 made
             }
-            Opens::List(shape) => {
+            Holds::List(shape) => {
                 let homes = below(homes, "items");
                 (0..self.of(3)).map(|_| self.object(shape, &homes)).collect()
             }
-            Opens::Map(shape) => {
+            Holds::Map(shape) => {
                 let homes = below(homes, "additionalProperties");
                 (0..self.of(3)).map(|at| (format!("k{at}"), self.object(shape, &homes))).collect()
             }
-            Opens::Content(kinds) => self.block(kinds, homes),
-            Opens::Contents(kinds) => {
+            Holds::Content(kinds) => self.block(kinds, homes),
+            Holds::Contents(kinds) => {
                 let homes = below(homes, "items");
                 (0..self.of(4)).map(|_| self.block(kinds, &homes)).collect()
             }
-            Opens::ContentOrList(kinds) => {
+            Holds::ContentOrList(kinds) => {
                 if self.flip() {
                     let homes = below(homes, "items");
                     return (0..self.of(4)).map(|_| self.block(kinds, &homes)).collect();

@@ -4,11 +4,11 @@ use crate::level::Level;
 use crate::meta;
 use crate::question::Question;
 use crate::revision::{Revision, Revisions};
-use crate::shape::Is::{
+use crate::shape::Holds::{Content, ContentOrList, Contents, List, Map, Object};
+use crate::shape::ValueType::{
     AnySchema, Flag, Form as Asked, Free, Id, Key, Number, Said, Schema, Share, Text, Texts, Uri, Whole,
     Word, Words,
 };
-use crate::shape::Opens::{Content, ContentOrList, Contents, List, Map, Object};
 use crate::shape::{Field, Form, Kind, Shape, opt, req};
 
 const ALL: Revisions = Revisions::ALL;
@@ -35,34 +35,34 @@ const RESULT_TYPE: Field = req("resultType", MODERN).of(Text).stamped();
 const NEXT_CURSOR: Field = opt("nextCursor", ALL).of(Text);
 const TTL_MS: Field = req("ttlMs", MODERN).of(Whole).stamped();
 const CACHE_SCOPE: Field = req("cacheScope", MODERN).of(Word(&["public", "private"])).stamped();
-const ICONS: Field = opt("icons", R1125).opens(List(&ICON));
-const TASK: Field = opt("task", ONLY_1125).opens(Object(&TASK_METADATA));
-const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).opens(Object(&RELATED_TASK_METADATA));
+const ICONS: Field = opt("icons", R1125).holds(List(&ICON));
+const TASK: Field = opt("task", ONLY_1125).holds(Object(&TASK_METADATA));
+const RELATED_TASK: Field = opt(meta::RELATED_TASK, ONLY_1125).holds(Object(&RELATED_TASK_METADATA));
 const LISTEN: Field = opt(meta::SUBSCRIPTION_ID, MODERN).of(Id);
 const QUESTION_TOKEN: Field = opt(meta::PROGRESS_TOKEN, LEGACY).of(Id);
-const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).opens(Object(&IMPLEMENTATION));
+const SERVER_INFO: Field = opt(meta::SERVER_INFO, MODERN).holds(Object(&IMPLEMENTATION));
 
 const STRUCTURED_CONTENT: Field =
     opt("structuredContent", R0618).narrow(LEGACY, Form::Object).said_in("content");
 
 const fn result_meta(exists: Revisions) -> Field {
-    opt(meta::META, exists).opens(Object(&RESULT_META))
+    opt(meta::META, exists).holds(Object(&RESULT_META))
 }
 
 const fn notification_meta(exists: Revisions) -> Field {
-    opt(meta::META, exists).opens(Object(&NOTIFICATION_META))
+    opt(meta::META, exists).holds(Object(&NOTIFICATION_META))
 }
 
 const fn question_meta(exists: Revisions) -> Field {
-    opt(meta::META, exists).opens(Object(&QUESTION_META))
+    opt(meta::META, exists).holds(Object(&QUESTION_META))
 }
 
 const fn answer_meta(exists: Revisions) -> Field {
-    opt(meta::META, exists).opens(Object(&ANSWER_META))
+    opt(meta::META, exists).holds(Object(&ANSWER_META))
 }
 
 const fn annotations(exists: Revisions) -> Field {
-    opt("annotations", exists).opens(Object(&ANNOTATIONS))
+    opt("annotations", exists).holds(Object(&ANNOTATIONS))
 }
 
 /// The shapes of `_meta`, each with the messages that carry it.
@@ -87,8 +87,8 @@ pub static REQUEST_META: Shape = Shape::new(
     &[
         opt(meta::PROGRESS_TOKEN, ALL).of(Id),
         req(meta::PROTOCOL_VERSION, MODERN).of(Text),
-        opt(meta::CLIENT_INFO, MODERN).opens(Object(&IMPLEMENTATION)),
-        req(meta::CLIENT_CAPABILITIES, MODERN).opens(Object(&CLIENT_CAPABILITIES)),
+        opt(meta::CLIENT_INFO, MODERN).holds(Object(&IMPLEMENTATION)),
+        req(meta::CLIENT_CAPABILITIES, MODERN).holds(Object(&CLIENT_CAPABILITIES)),
         opt(meta::LOG_LEVEL, MODERN).of(Word(&Level::NAMES)),
         RELATED_TASK,
     ],
@@ -139,7 +139,7 @@ pub static RELATED_TASK_METADATA: Shape =
 
 // Requests of a client.
 
-const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).opens(Object(&REQUEST_META));
+const REQUEST_META_FIELD: Field = opt(meta::META, ALL).required(MODERN).holds(Object(&REQUEST_META));
 /// A client's answers to the questions that a server asked. The question says which shape its answer has.
 const INPUT_RESPONSES: Field = opt("inputResponses", MODERN).of(Free);
 const REQUEST_STATE: Field = opt("requestState", MODERN).of(Text);
@@ -149,9 +149,9 @@ pub static INITIALIZE_REQUEST_PARAMS: Shape = Shape::new(
     "InitializeRequestParams",
     &[
         req("protocolVersion", LEGACY).of(Text),
-        req("capabilities", LEGACY).opens(Object(&CLIENT_CAPABILITIES)),
-        req("clientInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
-        opt(meta::META, LEGACY).opens(Object(&REQUEST_META)),
+        req("capabilities", LEGACY).holds(Object(&CLIENT_CAPABILITIES)),
+        req("clientInfo", LEGACY).holds(Object(&IMPLEMENTATION)),
+        opt(meta::META, LEGACY).holds(Object(&REQUEST_META)),
     ],
 );
 
@@ -196,16 +196,16 @@ pub static READ_RESOURCE_REQUEST_PARAMS: Shape = Shape::new(
 /// Params of `resources/subscribe` and `resources/unsubscribe`.
 pub static SUBSCRIBE_REQUEST_PARAMS: Shape = Shape::new(
     "SubscribeRequestParams",
-    &[req("uri", LEGACY).of(Uri), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+    &[req("uri", LEGACY).of(Uri), opt(meta::META, LEGACY).holds(Object(&REQUEST_META))],
 );
 
 /// Params of `completion/complete`.
 pub static COMPLETE_REQUEST_PARAMS: Shape = Shape::new(
     "CompleteRequestParams",
     &[
-        req("ref", ALL).opens(Object(&REFERENCE)),
-        req("argument", ALL).opens(Object(&COMPLETED_ARGUMENT)),
-        opt("context", R0618).opens(Object(&COMPLETION_CONTEXT)),
+        req("ref", ALL).holds(Object(&REFERENCE)),
+        req("argument", ALL).holds(Object(&COMPLETED_ARGUMENT)),
+        opt("context", R0618).holds(Object(&COMPLETION_CONTEXT)),
         REQUEST_META_FIELD,
     ],
 );
@@ -232,15 +232,15 @@ pub static COMPLETION_CONTEXT: Shape =
 /// Params of `logging/setLevel`.
 pub static SET_LEVEL_REQUEST_PARAMS: Shape = Shape::new(
     "SetLevelRequestParams",
-    &[req("level", LEGACY).of(Word(&Level::NAMES)), opt(meta::META, LEGACY).opens(Object(&REQUEST_META))],
+    &[req("level", LEGACY).of(Word(&Level::NAMES)), opt(meta::META, LEGACY).holds(Object(&REQUEST_META))],
 );
 
 /// Params of `subscriptions/listen`.
 pub static SUBSCRIPTIONS_LISTEN_REQUEST_PARAMS: Shape = Shape::new(
     "SubscriptionsListenRequestParams",
     &[
-        req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)),
-        req(meta::META, MODERN).opens(Object(&REQUEST_META)),
+        req("notifications", MODERN).holds(Object(&SUBSCRIPTION_FILTER)),
+        req(meta::META, MODERN).holds(Object(&REQUEST_META)),
     ],
 );
 
@@ -251,8 +251,8 @@ pub static INITIALIZE_RESULT: Shape = Shape::new(
     "InitializeResult",
     &[
         req("protocolVersion", LEGACY).of(Text),
-        req("capabilities", LEGACY).opens(Object(&SERVER_CAPABILITIES)),
-        req("serverInfo", LEGACY).opens(Object(&IMPLEMENTATION)),
+        req("capabilities", LEGACY).holds(Object(&SERVER_CAPABILITIES)),
+        req("serverInfo", LEGACY).holds(Object(&IMPLEMENTATION)),
         opt("instructions", LEGACY).of(Text),
         result_meta(LEGACY),
     ],
@@ -263,7 +263,7 @@ pub static DISCOVER_RESULT: Shape = Shape::new(
     "DiscoverResult",
     &[
         req("supportedVersions", MODERN).of(Texts(usize::MAX)),
-        req("capabilities", MODERN).opens(Object(&SERVER_CAPABILITIES)),
+        req("capabilities", MODERN).holds(Object(&SERVER_CAPABILITIES)),
         opt("instructions", MODERN).of(Text),
         TTL_MS,
         CACHE_SCOPE,
@@ -275,14 +275,14 @@ pub static DISCOVER_RESULT: Shape = Shape::new(
 /// Result of `tools/list`.
 pub static LIST_TOOLS_RESULT: Shape = Shape::new(
     "ListToolsResult",
-    &[req("tools", ALL).opens(List(&TOOL)), NEXT_CURSOR, TTL_MS, CACHE_SCOPE, RESULT_TYPE, result_meta(ALL)],
+    &[req("tools", ALL).holds(List(&TOOL)), NEXT_CURSOR, TTL_MS, CACHE_SCOPE, RESULT_TYPE, result_meta(ALL)],
 );
 
 /// Result of `tools/call`.
 pub static CALL_TOOL_RESULT: Shape = Shape::new(
     "CallToolResult",
     &[
-        req("content", ALL).opens(Contents(CONTENT)),
+        req("content", ALL).holds(Contents(CONTENT)),
         STRUCTURED_CONTENT,
         opt("isError", ALL).of(Flag),
         RESULT_TYPE,
@@ -294,7 +294,7 @@ pub static CALL_TOOL_RESULT: Shape = Shape::new(
 pub static LIST_PROMPTS_RESULT: Shape = Shape::new(
     "ListPromptsResult",
     &[
-        req("prompts", ALL).opens(List(&PROMPT)),
+        req("prompts", ALL).holds(List(&PROMPT)),
         NEXT_CURSOR,
         TTL_MS,
         CACHE_SCOPE,
@@ -308,7 +308,7 @@ pub static GET_PROMPT_RESULT: Shape = Shape::new(
     "GetPromptResult",
     &[
         opt("description", ALL).of(Text),
-        req("messages", ALL).opens(List(&PROMPT_MESSAGE)),
+        req("messages", ALL).holds(List(&PROMPT_MESSAGE)),
         RESULT_TYPE,
         result_meta(ALL),
     ],
@@ -318,7 +318,7 @@ pub static GET_PROMPT_RESULT: Shape = Shape::new(
 pub static LIST_RESOURCES_RESULT: Shape = Shape::new(
     "ListResourcesResult",
     &[
-        req("resources", ALL).opens(List(&RESOURCE)),
+        req("resources", ALL).holds(List(&RESOURCE)),
         NEXT_CURSOR,
         TTL_MS,
         CACHE_SCOPE,
@@ -331,7 +331,7 @@ pub static LIST_RESOURCES_RESULT: Shape = Shape::new(
 pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape::new(
     "ListResourceTemplatesResult",
     &[
-        req("resourceTemplates", ALL).opens(List(&RESOURCE_TEMPLATE)),
+        req("resourceTemplates", ALL).holds(List(&RESOURCE_TEMPLATE)),
         NEXT_CURSOR,
         TTL_MS,
         CACHE_SCOPE,
@@ -344,7 +344,7 @@ pub static LIST_RESOURCE_TEMPLATES_RESULT: Shape = Shape::new(
 pub static READ_RESOURCE_RESULT: Shape = Shape::new(
     "ReadResourceResult",
     &[
-        req("contents", ALL).opens(List(&RESOURCE_CONTENTS)),
+        req("contents", ALL).holds(List(&RESOURCE_CONTENTS)),
         TTL_MS,
         CACHE_SCOPE,
         RESULT_TYPE,
@@ -355,7 +355,7 @@ pub static READ_RESOURCE_RESULT: Shape = Shape::new(
 /// Result of `completion/complete`.
 pub static COMPLETE_RESULT: Shape = Shape::new(
     "CompleteResult",
-    &[req("completion", ALL).opens(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
+    &[req("completion", ALL).holds(Object(&COMPLETION)), RESULT_TYPE, result_meta(ALL)],
 );
 
 /// A result without content: the server did what it was asked to do.
@@ -364,14 +364,14 @@ pub static EMPTY_RESULT: Shape = Shape::new("EmptyResult", &[RESULT_TYPE, result
 /// Result of `subscriptions/listen`. The server sends it when the subscription ends.
 pub static SUBSCRIPTIONS_LISTEN_RESULT: Shape = Shape::new(
     "SubscriptionsListenResult",
-    &[RESULT_TYPE, req(meta::META, MODERN).opens(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
+    &[RESULT_TYPE, req(meta::META, MODERN).holds(Object(&SUBSCRIPTIONS_LISTEN_RESULT_META))],
 );
 
 /// Result of a request that the server can complete only with the client's input.
 pub static INPUT_REQUIRED_RESULT: Shape = Shape::new(
     "InputRequiredResult",
     &[
-        opt("inputRequests", MODERN).opens(Map(&INPUT_REQUEST)),
+        opt("inputRequests", MODERN).holds(Map(&INPUT_REQUEST)),
         opt("requestState", MODERN).of(Text),
         RESULT_TYPE,
         result_meta(MODERN),
@@ -424,7 +424,7 @@ pub static CANCELLED: Shape = Shape::new(
 /// Params of `notifications/subscriptions/acknowledged`.
 pub static SUBSCRIPTIONS_ACKNOWLEDGED: Shape = Shape::new(
     "SubscriptionsAcknowledgedNotificationParams",
-    &[req("notifications", MODERN).opens(Object(&SUBSCRIPTION_FILTER)), notification_meta(MODERN)],
+    &[req("notifications", MODERN).holds(Object(&SUBSCRIPTION_FILTER)), notification_meta(MODERN)],
 );
 
 /// Params of `notifications/elicitation/complete`.
@@ -444,16 +444,16 @@ pub static INPUT_REQUEST: Shape =
 pub static CREATE_MESSAGE_REQUEST_PARAMS: Shape = Shape::new(
     "CreateMessageRequestParams",
     &[
-        req("messages", ALL).opens(List(&SAMPLING_MESSAGE)),
-        opt("modelPreferences", ALL).opens(Object(&MODEL_PREFERENCES)),
+        req("messages", ALL).holds(List(&SAMPLING_MESSAGE)),
+        opt("modelPreferences", ALL).holds(Object(&MODEL_PREFERENCES)),
         opt("systemPrompt", ALL).of(Text),
         opt("includeContext", ALL).of(Word(&["none", "thisServer", "allServers"])),
         opt("temperature", ALL).of(Number),
         req("maxTokens", ALL).of(Whole),
         opt("stopSequences", ALL).of(Texts(usize::MAX)),
         opt("metadata", ALL).of(Free),
-        opt("tools", R1125).opens(List(&TOOL)),
-        opt("toolChoice", R1125).opens(Object(&TOOL_CHOICE)),
+        opt("tools", R1125).holds(List(&TOOL)),
+        opt("toolChoice", R1125).holds(Object(&TOOL_CHOICE)),
         TASK,
         question_meta(LEGACY),
     ],
@@ -464,7 +464,7 @@ pub static CREATE_MESSAGE_RESULT: Shape = Shape::new(
     "CreateMessageResult",
     &[
         req("role", ALL).of(Word(ROLES)),
-        req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
+        req("content", ALL).holds(ContentOrList(SAMPLING_CONTENT)),
         req("model", ALL).of(Text),
         opt("stopReason", ALL).of(Text),
         answer_meta(ALL),
@@ -503,7 +503,7 @@ pub static LIST_ROOTS_REQUEST_PARAMS: Shape = Shape::new("ListRootsRequest.param
 
 /// Answer to `roots/list`.
 pub static LIST_ROOTS_RESULT: Shape =
-    Shape::new("ListRootsResult", &[req("roots", ALL).opens(List(&ROOT)), answer_meta(LEGACY)]);
+    Shape::new("ListRootsResult", &[req("roots", ALL).holds(List(&ROOT)), answer_meta(LEGACY)]);
 
 /// A directory or file that the client offers to the server.
 pub static ROOT: Shape = Shape::new("Root", &[req("uri", ALL).of(Uri), opt("name", ALL).of(Key), META]);
@@ -516,7 +516,7 @@ pub static SAMPLING_MESSAGE: Shape = Shape::new(
     "SamplingMessage",
     &[
         req("role", ALL).of(Word(ROLES)),
-        req("content", ALL).opens(ContentOrList(SAMPLING_CONTENT)),
+        req("content", ALL).holds(ContentOrList(SAMPLING_CONTENT)),
         opt(meta::META, R1125).of(Free),
     ],
 );
@@ -525,7 +525,7 @@ pub static SAMPLING_MESSAGE: Shape = Shape::new(
 pub static MODEL_PREFERENCES: Shape = Shape::new(
     "ModelPreferences",
     &[
-        opt("hints", ALL).opens(List(&MODEL_HINT)),
+        opt("hints", ALL).holds(List(&MODEL_HINT)),
         opt("costPriority", ALL).of(Share),
         opt("speedPriority", ALL).of(Share),
         opt("intelligencePriority", ALL).of(Share),
@@ -562,10 +562,10 @@ pub static SERVER_CAPABILITIES: Shape = Shape::new(
         opt("extensions", MODERN).of(Free),
         opt("logging", ALL).of(Free),
         opt("completions", R0326).of(Free),
-        opt("prompts", ALL).opens(Object(&SERVER_CAPABILITIES_PROMPTS)),
-        opt("resources", ALL).opens(Object(&SERVER_CAPABILITIES_RESOURCES)),
-        opt("tools", ALL).opens(Object(&SERVER_CAPABILITIES_TOOLS)),
-        opt("tasks", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS)),
+        opt("prompts", ALL).holds(Object(&SERVER_CAPABILITIES_PROMPTS)),
+        opt("resources", ALL).holds(Object(&SERVER_CAPABILITIES_RESOURCES)),
+        opt("tools", ALL).holds(Object(&SERVER_CAPABILITIES_TOOLS)),
+        opt("tasks", ONLY_1125).holds(Object(&SERVER_CAPABILITIES_TASKS)),
     ],
 );
 
@@ -589,14 +589,14 @@ pub static SERVER_CAPABILITIES_TASKS: Shape = Shape::new(
     &[
         opt("list", ONLY_1125).of(Free),
         opt("cancel", ONLY_1125).of(Free),
-        opt("requests", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS)),
+        opt("requests", ONLY_1125).holds(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS)),
     ],
 );
 
 /// Which requests a server can run as tasks.
 pub static SERVER_CAPABILITIES_TASKS_REQUESTS: Shape = Shape::new(
     "ServerCapabilities.tasks.requests",
-    &[opt("tools", ONLY_1125).opens(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS))],
+    &[opt("tools", ONLY_1125).holds(Object(&SERVER_CAPABILITIES_TASKS_REQUESTS_TOOLS))],
 );
 
 /// Which requests about tools a server can run as tasks.
@@ -609,10 +609,10 @@ pub static CLIENT_CAPABILITIES: Shape = Shape::new(
     &[
         opt("experimental", ALL).of(Free),
         opt("extensions", MODERN).of(Free),
-        opt("roots", ALL).opens(Object(&CLIENT_CAPABILITIES_ROOTS)),
-        opt("sampling", ALL).opens(Object(&CLIENT_CAPABILITIES_SAMPLING)),
-        opt("elicitation", R0618).opens(Object(&CLIENT_CAPABILITIES_ELICITATION)),
-        opt("tasks", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS)),
+        opt("roots", ALL).holds(Object(&CLIENT_CAPABILITIES_ROOTS)),
+        opt("sampling", ALL).holds(Object(&CLIENT_CAPABILITIES_SAMPLING)),
+        opt("elicitation", R0618).holds(Object(&CLIENT_CAPABILITIES_ELICITATION)),
+        opt("tasks", ONLY_1125).holds(Object(&CLIENT_CAPABILITIES_TASKS)),
     ],
 );
 
@@ -636,7 +636,7 @@ pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape::new(
     &[
         opt("list", ONLY_1125).of(Free),
         opt("cancel", ONLY_1125).of(Free),
-        opt("requests", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS)),
+        opt("requests", ONLY_1125).holds(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS)),
     ],
 );
 
@@ -644,8 +644,8 @@ pub static CLIENT_CAPABILITIES_TASKS: Shape = Shape::new(
 pub static CLIENT_CAPABILITIES_TASKS_REQUESTS: Shape = Shape::new(
     "ClientCapabilities.tasks.requests",
     &[
-        opt("sampling", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING)),
-        opt("elicitation", ONLY_1125).opens(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION)),
+        opt("sampling", ONLY_1125).holds(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_SAMPLING)),
+        opt("elicitation", ONLY_1125).holds(Object(&CLIENT_CAPABILITIES_TASKS_REQUESTS_ELICITATION)),
     ],
 );
 
@@ -679,8 +679,8 @@ pub static TOOL: Shape = Shape::new(
         opt("description", ALL).of(Text),
         req("inputSchema", ALL).of(Schema),
         opt("outputSchema", R0618).of(AnySchema).narrow(LEGACY, Form::ObjectSchema),
-        opt("annotations", R0326).opens(Object(&TOOL_ANNOTATIONS)),
-        opt("execution", ONLY_1125).opens(Object(&TOOL_EXECUTION)),
+        opt("annotations", R0326).holds(Object(&TOOL_ANNOTATIONS)),
+        opt("execution", ONLY_1125).holds(Object(&TOOL_EXECUTION)),
         ICONS,
         META,
     ],
@@ -711,7 +711,7 @@ pub static PROMPT: Shape = Shape::new(
         req("name", ALL).of(Key),
         opt("title", R0618).of(Text),
         opt("description", ALL).of(Text),
-        opt("arguments", ALL).opens(List(&PROMPT_ARGUMENT)),
+        opt("arguments", ALL).holds(List(&PROMPT_ARGUMENT)),
         ICONS,
         META,
     ],
@@ -731,7 +731,7 @@ pub static PROMPT_ARGUMENT: Shape = Shape::new(
 /// A message of a prompt.
 pub static PROMPT_MESSAGE: Shape = Shape::new(
     "PromptMessage",
-    &[req("role", ALL).of(Word(ROLES)), req("content", ALL).opens(Content(CONTENT))],
+    &[req("role", ALL).of(Word(ROLES)), req("content", ALL).holds(Content(CONTENT))],
 );
 
 /// A resource.
@@ -865,7 +865,7 @@ pub static RESOURCE_LINK: Shape = Shape::new(
 /// A resource together with its content.
 pub static EMBEDDED_RESOURCE: Shape = Shape::new(
     "EmbeddedResource",
-    &[req("resource", ALL).opens(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
+    &[req("resource", ALL).holds(Object(&RESOURCE_CONTENTS)), annotations(ALL), META],
 );
 
 /// A request of a model to use a tool.
@@ -884,7 +884,7 @@ pub static TOOL_RESULT_CONTENT: Shape = Shape::new(
     "ToolResultContent",
     &[
         req("toolUseId", R1125).of(Text),
-        req("content", R1125).opens(Contents(CONTENT)),
+        req("content", R1125).holds(Contents(CONTENT)),
         Field { exists: R1125, ..STRUCTURED_CONTENT },
         opt("isError", R1125).of(Flag),
         opt(meta::META, R1125).of(Free),

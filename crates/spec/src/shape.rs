@@ -26,9 +26,9 @@ pub struct Field {
     /// The revisions in which an object without the field is invalid.
     pub required: Revisions,
     /// What its value holds, where rows describe that.
-    pub opens: Opens,
+    pub holds: Holds,
     /// What its value has to be, where rows do not describe what the value holds.
-    pub is: Is,
+    pub value_type: ValueType,
     /// The server that answers writes the field itself; it ignores what a service wrote there.
     pub stamped: bool,
     /// The revisions that allow fewer values than others do, and which values they allow.
@@ -40,9 +40,9 @@ pub struct Field {
     pub stand_in: Option<&'static str>,
 }
 
-/// What a value has to be in every revision that has its field. Only [`Is::Anything`] may be `null`.
+/// What a value has to be in every revision that has its field. Only [`ValueType::Anything`] may be `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Is {
+pub enum ValueType {
     /// Anything.
     Anything,
     /// A string.
@@ -90,7 +90,7 @@ pub enum Form {
 
 /// What the value of a field holds, as far as rows describe it.
 #[derive(Clone, Copy, Debug)]
-pub enum Opens {
+pub enum Holds {
     /// Rows do not describe the value; it is passed on as it is.
     Nothing,
     /// One object.
@@ -107,7 +107,7 @@ pub enum Opens {
     ContentOrList(&'static [Kind]),
 }
 
-impl Opens {
+impl Holds {
     /// Returns whether the value may have to be changed for a peer of this revision.
     pub const fn concerns(self, revision: Revision) -> bool {
         self.concerned().contains(revision)
@@ -115,20 +115,20 @@ impl Opens {
 
     const fn concerned(self) -> Revisions {
         match self {
-            Opens::Nothing => Revisions::NONE,
-            Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => shape.concerned,
-            Opens::Content(kinds) | Opens::Contents(kinds) => kinds_concerned(kinds),
+            Holds::Nothing => Revisions::NONE,
+            Holds::Object(shape) | Holds::List(shape) | Holds::Map(shape) => shape.concerned,
+            Holds::Content(kinds) | Holds::Contents(kinds) => kinds_concerned(kinds),
             // Some revisions allow several blocks here, others only one.
-            Opens::ContentOrList(_) => Revisions::ALL,
+            Holds::ContentOrList(_) => Revisions::ALL,
         }
     }
 
     /// Iterates over the shapes of the objects in the value.
     pub fn shapes(self) -> impl Iterator<Item = &'static Shape> {
         let (one, kinds): (_, &'static [Kind]) = match self {
-            Opens::Nothing => (None, &[]),
-            Opens::Object(shape) | Opens::List(shape) | Opens::Map(shape) => (Some(shape), &[]),
-            Opens::Content(kinds) | Opens::Contents(kinds) | Opens::ContentOrList(kinds) => (None, kinds),
+            Holds::Nothing => (None, &[]),
+            Holds::Object(shape) | Holds::List(shape) | Holds::Map(shape) => (Some(shape), &[]),
+            Holds::Content(kinds) | Holds::Contents(kinds) | Holds::ContentOrList(kinds) => (None, kinds),
         };
         one.into_iter().chain(kinds.iter().map(|kind| kind.shape))
     }
@@ -175,7 +175,7 @@ impl Shape {
 
     /// Iterates over the shapes of the objects that its fields hold.
     pub fn below(&self) -> impl Iterator<Item = &'static Shape> {
-        self.fields.iter().flat_map(|field| field.opens.shapes())
+        self.fields.iter().flat_map(|field| field.holds.shapes())
     }
 
     /// Returns whether an object of this shape may have to be changed for a peer of this revision. Any other object
@@ -191,8 +191,8 @@ pub(crate) const fn opt(name: &'static str, exists: Revisions) -> Field {
         name,
         exists,
         required: Revisions::NONE,
-        opens: Opens::Nothing,
-        is: Is::Anything,
+        holds: Holds::Nothing,
+        value_type: ValueType::Anything,
         stamped: false,
         narrow: None,
         said_in: None,
@@ -213,12 +213,12 @@ impl Field {
             None => Revisions::NONE,
         };
         let stand_in = if self.stand_in.is_some() { Revisions::ALL } else { Revisions::NONE };
-        self.exists.not().or(narrow).or(stand_in).or(self.opens.concerned())
+        self.exists.not().or(narrow).or(stand_in).or(self.holds.concerned())
     }
 
     /// Sets what the value has to be.
-    pub(crate) const fn of(mut self, is: Is) -> Field {
-        self.is = is;
+    pub(crate) const fn of(mut self, value_type: ValueType) -> Field {
+        self.value_type = value_type;
         self
     }
 
@@ -234,8 +234,8 @@ impl Field {
     }
 
     /// Sets what the value holds.
-    pub(crate) const fn opens(mut self, opens: Opens) -> Field {
-        self.opens = opens;
+    pub(crate) const fn holds(mut self, holds: Holds) -> Field {
+        self.holds = holds;
         self
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use spec::fields::{self, *};
-use spec::shape::{Field, Is, Kind, Opens, Shape};
+use spec::shape::{Field, Holds, Kind, Shape, ValueType};
 use spec::{Revision, Revisions, meta};
 
 /// Where the values of a shape stand in the schema; a name without a definition in a revision is skipped.
@@ -327,28 +327,28 @@ impl<'a> Comparison<'a> {
         let deeper = |key: &str| -> Alternatives<'a> {
             alternatives.iter().filter_map(|s| s.get(key)).flat_map(|s| self.schema.alternatives(s)).collect()
         };
-        match field.opens {
-            Opens::Nothing => {
+        match field.holds {
+            Holds::Nothing => {
                 let structured = alternatives.iter().any(|s| self.schema.is_structured(s, 4));
                 if structured && !OPAQUE.contains(&(shape.name, field.name)) {
                     self.differ(path, "opens nothing, but the schema lists what is below it");
                 }
                 let due: BTreeSet<String> = alternatives.iter().flat_map(|s| self.types(s)).collect();
-                let told = types(field.is);
+                let told = types(field.value_type);
                 let narrowed =
                     field.narrow.is_some_and(|(revisions, _)| revisions.contains(self.schema.revision));
                 if due != told && !narrowed && due != BTreeSet::from(["anything".to_owned()]) {
                     self.differ(path, &format!("it is {due:?}, and the row says {told:?}"));
                 }
             }
-            Opens::Object(shape) => self.shape(shape, self.schema.listed(&alternatives), path),
-            Opens::List(shape) => self.shape(shape, self.schema.listed(&deeper("items")), path),
-            Opens::Map(shape) => {
+            Holds::Object(shape) => self.shape(shape, self.schema.listed(&alternatives), path),
+            Holds::List(shape) => self.shape(shape, self.schema.listed(&deeper("items")), path),
+            Holds::Map(shape) => {
                 self.shape(shape, self.schema.listed(&deeper("additionalProperties")), path);
             }
-            Opens::Content(kinds) => self.kinds(kinds, &alternatives, path),
-            Opens::Contents(kinds) => self.kinds(kinds, &deeper("items"), path),
-            Opens::ContentOrList(kinds) => {
+            Holds::Content(kinds) => self.kinds(kinds, &alternatives, path),
+            Holds::Contents(kinds) => self.kinds(kinds, &deeper("items"), path),
+            Holds::ContentOrList(kinds) => {
                 let listed = deeper("items");
                 if !listed.is_empty() {
                     self.kinds(kinds, &listed, path);
@@ -411,17 +411,17 @@ impl<'a> Comparison<'a> {
 }
 
 /// The same of a row.
-fn types(is: Is) -> BTreeSet<String> {
-    let some: &[&str] = match is {
-        Is::Anything => &["anything"],
-        Is::Text | Is::Said | Is::Key | Is::Uri => &["string"],
-        Is::Word(words) => return words.iter().map(|word| format!("{word:?}")).collect(),
-        Is::Words(words) => return words.iter().map(|word| format!("array of {word:?}")).collect(),
-        Is::Flag => &["boolean"],
-        Is::Number | Is::Share | Is::Whole => &["number"],
-        Is::Id => &["string", "number"],
-        Is::Free | Is::Schema | Is::AnySchema | Is::Form => &["object"],
-        Is::Texts(_) => &["array of string"],
+fn types(value_type: ValueType) -> BTreeSet<String> {
+    let some: &[&str] = match value_type {
+        ValueType::Anything => &["anything"],
+        ValueType::Text | ValueType::Said | ValueType::Key | ValueType::Uri => &["string"],
+        ValueType::Word(words) => return words.iter().map(|word| format!("{word:?}")).collect(),
+        ValueType::Words(words) => return words.iter().map(|word| format!("array of {word:?}")).collect(),
+        ValueType::Flag => &["boolean"],
+        ValueType::Number | ValueType::Share | ValueType::Whole => &["number"],
+        ValueType::Id => &["string", "number"],
+        ValueType::Free | ValueType::Schema | ValueType::AnySchema | ValueType::Form => &["object"],
+        ValueType::Texts(_) => &["array of string"],
     };
     some.iter().map(|kind| (*kind).to_owned()).collect()
 }
@@ -485,9 +485,9 @@ fn who_walks_the_tables_meets_every_shape() {
     let mut kinds = BTreeSet::new();
     for field in spec::shapes().into_iter().flat_map(|shape| shape.fields) {
         if field.name == meta::META {
-            metas.extend(field.opens.shapes().map(identity));
+            metas.extend(field.holds.shapes().map(identity));
         }
-        if let Opens::Content(k) | Opens::Contents(k) | Opens::ContentOrList(k) = field.opens {
+        if let Holds::Content(k) | Holds::Contents(k) | Holds::ContentOrList(k) = field.holds {
             kinds.insert(k.as_ptr().addr());
         }
     }
@@ -543,44 +543,44 @@ fn every_message_is_a_root() {
 /// The comparison sees each sort of mistake that a row can have.
 #[test]
 fn a_wrong_row_is_noticed() {
-    const fn row(name: &'static str, exists: Revisions, required: Revisions, opens: Opens) -> Field {
+    const fn row(name: &'static str, exists: Revisions, required: Revisions, holds: Holds) -> Field {
         Field {
             name,
             exists,
             required,
-            opens,
-            is: Is::Anything,
+            holds,
+            value_type: ValueType::Anything,
             stamped: false,
             narrow: None,
             said_in: None,
             stand_in: None,
         }
     }
-    const fn of(mut row: Field, is: Is) -> Field {
-        row.is = is;
+    const fn of(mut row: Field, value_type: ValueType) -> Field {
+        row.value_type = value_type;
         row
     }
     const ALL: Revisions = Revisions::ALL;
     const NONE: Revisions = Revisions::NONE;
-    const URI: Field = of(row("uri", ALL, ALL, Opens::Nothing), Is::Uri);
-    const NAME: Field = of(row("name", ALL, NONE, Opens::Nothing), Is::Text);
+    const URI: Field = of(row("uri", ALL, ALL, Holds::Nothing), ValueType::Uri);
+    const NAME: Field = of(row("name", ALL, NONE, Holds::Nothing), ValueType::Text);
     const SINCE: Revisions = Revisions::since(Revision::V2025_06_18);
-    const META: Field = of(row(meta::META, SINCE, NONE, Opens::Nothing), Is::Free);
-    const ROLE: Field = of(row("role", ALL, ALL, Opens::Nothing), Is::Word(&["user", "assistant"]));
+    const META: Field = of(row(meta::META, SINCE, NONE, Holds::Nothing), ValueType::Free);
+    const ROLE: Field = of(row("role", ALL, ALL, Holds::Nothing), ValueType::Word(&["user", "assistant"]));
     static RIGHT: Shape = Shape::new("Root", &[URI, NAME, META]);
     static MISSING: Shape = Shape::new("Root", &[URI, META]);
-    static EXTRA: Shape = Shape::new("Root", &[URI, NAME, META, row("extra", ALL, NONE, Opens::Nothing)]);
+    static EXTRA: Shape = Shape::new("Root", &[URI, NAME, META, row("extra", ALL, NONE, Holds::Nothing)]);
     static TOO_LONG: Shape =
-        Shape::new("Root", &[URI, NAME, of(row(meta::META, ALL, NONE, Opens::Nothing), Is::Free)]);
+        Shape::new("Root", &[URI, NAME, of(row(meta::META, ALL, NONE, Holds::Nothing), ValueType::Free)]);
     static NOT_REQUIRED: Shape =
-        Shape::new("Root", &[of(row("uri", ALL, NONE, Opens::Nothing), Is::Uri), NAME, META]);
+        Shape::new("Root", &[of(row("uri", ALL, NONE, Holds::Nothing), ValueType::Uri), NAME, META]);
     static REQUIRED: Shape =
-        Shape::new("Root", &[URI, of(row("name", ALL, ALL, Opens::Nothing), Is::Text), META]);
-    static OF_ANOTHER_TYPE: Shape = Shape::new("Root", &[URI, of(NAME, Is::Flag), META]);
-    static NOT_OPENED: Shape = Shape::new("PromptMessage", &[ROLE, row("content", ALL, ALL, Opens::Nothing)]);
+        Shape::new("Root", &[URI, of(row("name", ALL, ALL, Holds::Nothing), ValueType::Text), META]);
+    static OF_ANOTHER_TYPE: Shape = Shape::new("Root", &[URI, of(NAME, ValueType::Flag), META]);
+    static NOT_OPENED: Shape = Shape::new("PromptMessage", &[ROLE, row("content", ALL, ALL, Holds::Nothing)]);
     static WRONG_KINDS: Shape = Shape::new(
         "PromptMessage",
-        &[ROLE, row("content", ALL, ALL, Opens::Content(fields::SAMPLING_CONTENT))],
+        &[ROLE, row("content", ALL, ALL, Holds::Content(fields::SAMPLING_CONTENT))],
     );
 
     let schemas = schemas();

@@ -55,7 +55,7 @@ const ACKNOWLEDGE: Duration = Duration::from_secs(10);
 ///     ..Program::default()
 /// };
 /// let client = Client::start(&program, Settings::new("my-client", "1.0.0")).await?;
-/// let answer = client.call(Request::ours(Method::ToolsList, Object::new())).await?;
+/// let answer = client.call(Request::own(Method::ToolsList, Object::new())).await?;
 /// println!("{}: {answer:?}", client.revision());
 /// client.close().await;
 /// # Ok(())

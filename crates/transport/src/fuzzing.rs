@@ -6,7 +6,7 @@ use crate::sse::{Read, Reader};
 
 /// An event that was heard.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct FromServer {
     /// Its kind.
     pub kind: String,
     /// Its id.
@@ -16,10 +16,10 @@ pub struct Heard {
 }
 
 /// The events of a stream that comes in pieces; `None` stands for one that is longer than the limit.
-pub fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Vec<Option<Heard>> {
+pub fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>, limit: usize) -> Vec<Option<FromServer>> {
     let mut reader = Reader::new(limit);
     let heard = |read| match read {
-        Read::Event(event) => Some(Heard { kind: event.kind, id: event.id, data: event.data }),
+        Read::Event(event) => Some(FromServer { kind: event.kind, id: event.id, data: event.data }),
         Read::TooLong(_) => None,
     };
     pieces.flat_map(|piece| reader.feed(piece)).map(heard).collect()

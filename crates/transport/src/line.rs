@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use proto::Glance;
+use proto::Outline;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::crowd::{Charge, Holding};
@@ -21,7 +21,7 @@ pub enum Line {
     /// A line that is not empty, without its end.
     Message(Bytes),
     /// A line over the limit was skipped; with what is known of it.
-    TooLong(Box<Glance>),
+    TooLong(Box<Outline>),
 }
 
 /// Reads lines of a limited length.
@@ -35,7 +35,7 @@ pub struct Lines<R> {
     /// Whether a line over the limit is being skipped.
     skipping: bool,
     /// What is known of that line, until it is given to the caller.
-    glance: Option<Box<Glance>>,
+    outline: Option<Box<Outline>>,
     /// How many bytes of it were skipped.
     skipped: usize,
     begun: bool,
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             searched: 0,
             limit,
             skipping: false,
-            glance: None,
+            outline: None,
             skipped: 0,
             begun: false,
             whole: false,
@@ -98,7 +98,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.count().await?;
             self.buffer.reserve(READ);
             if self.reader.read_buf(&mut self.buffer).await? == 0 {
-                if let Some(seen) = self.glance.take() {
+                if let Some(seen) = self.outline.take() {
                     return Ok(Some(Line::TooLong(seen)));
                 }
                 // A last line without a line end counts as a line.
@@ -138,14 +138,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.searched = 0;
             let line = line.slice(..line.len() - 1);
             if std::mem::take(&mut self.skipping) {
-                if let Some(mut seen) = self.glance.take() {
+                if let Some(mut seen) = self.outline.take() {
                     seen.feed(&line);
                     return Some(Line::TooLong(seen));
                 }
                 continue;
             }
             if line.len() > self.limit {
-                return Some(Line::TooLong(Box::new(Glance::of(&line))));
+                return Some(Line::TooLong(Box::new(Outline::of(&line))));
             }
             if let Some(line) = self.trimmed(line) {
                 return Some(Line::Message(line));
@@ -157,19 +157,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// answers, or when too much of it was read.
     fn skip(&mut self) -> Option<Line> {
         if !std::mem::replace(&mut self.skipping, true) {
-            self.glance = Some(Box::default());
+            self.outline = Some(Box::default());
             self.skipped = 0;
         }
-        if let Some(seen) = &mut self.glance {
+        if let Some(seen) = &mut self.outline {
             seen.feed(&self.buffer);
         }
         self.skipped += self.buffer.len();
         // A buffer that grew to the limit is not kept for short lines.
         self.buffer = BytesMut::new();
         self.searched = 0;
-        let waits = self.glance.as_ref().is_some_and(|seen| seen.is_open())
+        let waits = self.outline.as_ref().is_some_and(|seen| seen.is_open())
             && self.skipped < PATIENCE.saturating_mul(self.limit);
-        if waits { None } else { self.glance.take().map(Line::TooLong) }
+        if waits { None } else { self.outline.take().map(Line::TooLong) }
     }
 
     /// Cuts off the white space around a line, and the byte order mark before the first one.

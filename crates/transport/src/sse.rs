@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::{Glance, wire};
+use proto::{Outline, wire};
 
 /// A comment that keeps a quiet stream from being taken for dead.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
@@ -62,7 +62,7 @@ pub(crate) enum Read {
     /// An event.
     Event(Event),
     /// An event over the limit was skipped; this is what was seen of its data.
-    TooLong(Glance),
+    TooLong(Outline),
 }
 
 /// Takes events out of bytes as they arrive, each byte once. What it holds back is bounded.
@@ -78,7 +78,7 @@ pub(crate) struct Reader {
     retry: Option<Duration>,
     limit: usize,
     /// What was seen of an event that is skipped.
-    over: Option<Glance>,
+    over: Option<Outline>,
     /// A line that is skipped is data, or not known yet.
     skipping: bool,
     /// The last line ended with CR: an LF that follows belongs to it.

@@ -54,7 +54,7 @@ async fn call_tool(client: &Client, tool: &str, words: Vec<String>, as_json: boo
     let arguments = arguments(&words, &schema)?;
     let params = Object::new().with("name", tool).with("arguments", Raw::of(&arguments));
     let mut events = EventQueue::new(256);
-    let mut request = Request::ours(Method::ToolsCall, params);
+    let mut request = Request::own(Method::ToolsCall, params);
     request.wants_progress = std::io::stderr().is_terminal();
     request.events = events.sink(0);
     let calling = async {

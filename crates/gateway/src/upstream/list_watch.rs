@@ -52,7 +52,7 @@ pub(super) async fn watch_lists(
 fn listen(service: Arc<dyn Service>, filter: Filter) -> BoxFuture<'static, Result<Listening, Rejection>> {
     Box::pin(async move {
         let late = Rejection::Internal(format!("it was not answered within {} s", LISTEN_TIMEOUT.as_secs()));
-        let listening = tokio::time::timeout(LISTEN_TIMEOUT, service.listen(filter, Peer::ours()));
+        let listening = tokio::time::timeout(LISTEN_TIMEOUT, service.listen(filter, Peer::own()));
         listening.await.unwrap_or(Err(late))
     })
 }

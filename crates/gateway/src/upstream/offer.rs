@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytestring::ByteString;
-use proto::{HeaderParam, Object, Raw, Template, header, sound};
+use proto::{HeaderParam, Object, Raw, Template, header, repair};
 use spec::Method;
 
 use crate::options::ServerOptions;
@@ -73,14 +73,14 @@ impl Offer {
     /// Makes a list ready. Leaves out entries that are not valid, and tools that the configuration hides.
     pub(crate) fn new(method: &Method, sent: &[Raw], options: &ServerOptions) -> Offer {
         let mut offer = Offer::default();
-        let (Some(shape), key) = (sound::entries(method.row()), key(method)) else { return offer };
+        let (Some(shape), key) = (repair::entries(method.row()), key(method)) else { return offer };
         for (at, sent) in sent.iter().enumerate() {
             let mut raw = sent.clone();
             let named = || {
                 let name = sent.object().ok().and_then(|object| object.string(key));
                 name.map_or_else(|| format!("number {}", at + 1), |name| name.to_string())
             };
-            match sound::entry(&mut raw, shape) {
+            match repair::entry(&mut raw, shape) {
                 Err(why) => offer.left_out.note(&named(), format!("it is left out: {why}")),
                 Ok(lost) => {
                     if !lost.is_empty() {

@@ -14,10 +14,10 @@ use crate::gates::project::{self, ResultMeta};
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::listen::{Change, Filter};
+use crate::model::prepared_filter::PreparedFilter;
 use crate::model::rejection::Rejection;
 use crate::model::request::{Answer, Peer, Principal, Request};
 use crate::model::service::Description;
-use crate::model::wanted::Wanted;
 use crate::rpc::wire::{self, ErrorId, Id};
 
 /// What is to be done with a request that was let in.
@@ -40,7 +40,7 @@ pub struct Call {
     stream: Stream,
     peer: Arc<Peer>,
     retried: bool,
-    listen: Option<Wanted>,
+    listen: Option<PreparedFilter>,
 }
 
 /// Why the server ends a listen.
@@ -98,7 +98,7 @@ impl Call {
             }
             Method::SubscriptionsListen => {
                 let asked = filter(&request.params, &served.limits)?;
-                opened.listen = Some(Wanted::of(&asked));
+                opened.listen = Some(PreparedFilter::of(&asked));
                 Opening::Listen(asked, peer)
             }
             _ => Opening::Call(Box::new(request)),
@@ -163,7 +163,7 @@ impl Call {
     /// Takes the part of a listen's filter that the service honours; gives the acknowledgement, the listen's first message.
     pub fn listening(&mut self, honoured: Filter) -> Frame {
         let shown = honoured.object();
-        self.listen = Some(Wanted::of(&honoured));
+        self.listen = Some(PreparedFilter::of(&honoured));
         let params = Object::new()
             .with(meta::META, Raw::from(Object::new().with(meta::SUBSCRIPTION_ID, self.id.raw())))
             .with("notifications", Raw::from(shown));

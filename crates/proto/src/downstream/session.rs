@@ -5,7 +5,7 @@
 
 mod batch;
 mod call;
-mod held;
+mod deferred;
 mod initialize;
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use spec::{Direction, Method, Notice, Rules, meta};
 use crate::downstream::output::{Output, Served, refuse, unreadable};
 use crate::downstream::session::batch::{BatchId, Batches};
 use crate::downstream::session::call::{Call, Repeat, Work};
-use crate::downstream::session::held::Held;
+use crate::downstream::session::deferred::Deferred;
 use crate::downstream::stream::{self, Stream};
 use crate::gates::admit;
 use crate::gates::project::{self, ResultMeta};
@@ -50,7 +50,7 @@ pub struct Session {
     /// The client said that it is initialized. Until then it is sent answers, pings and log messages only.
     ready: bool,
     /// Questions and changes that wait for that.
-    held: Vec<Held>,
+    held: Vec<Deferred>,
     calls: BTreeMap<CallKey, Call>,
     /// Subscribed resources, with the listen of each.
     watched: BTreeMap<ByteString, CallKey>,
@@ -321,7 +321,7 @@ impl Session {
         let asked: Vec<u64> =
             self.questions.iter().filter(|(_, (k, ..))| *k == key).map(|(id, _)| *id).collect();
         let unasked = self.held.len();
-        self.held.retain(|held| !matches!(held, Held::Question(of, _) if *of == key));
+        self.held.retain(|held| !matches!(held, Deferred::Question(of, _) if *of == key));
         let unasked = unasked > self.held.len();
         for id in asked {
             self.questions.remove(&id);
@@ -420,7 +420,8 @@ impl Session {
             let id = self.next_question;
             self.next_question += 1;
             let params = project::question(&ask, rules);
-            questions.push(Held::Question(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
+            questions
+                .push(Deferred::Question(key, wire::request(&Id::number(id), ask.question.wire(), &params)));
             self.questions.insert(id, (key, name, ask));
         }
         if !self.ready {
@@ -491,8 +492,8 @@ impl Session {
             return vec![Output::Push(bytes)];
         }
         // The same change need not be told twice, which also bounds what is held.
-        if !self.held.iter().any(|held| matches!(held, Held::Change(told) if *told == bytes)) {
-            self.held.push(Held::Change(bytes));
+        if !self.held.iter().any(|held| matches!(held, Deferred::Change(told) if *told == bytes)) {
+            self.held.push(Deferred::Change(bytes));
         }
         Vec::new()
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spec::{Level, Notice, Revision, Rules, meta};
 
 use crate::gates::project;
-use crate::gates::sound;
+use crate::gates::repair;
 use crate::json::{Object, Raw};
 use crate::model::event::Event;
 use crate::model::listen::Change;
@@ -47,14 +47,14 @@ impl Stream {
                 }
                 self.last = progress;
                 params.set_first("progressToken", token);
-                sound::notice(&mut params, Notice::Progress.row()).ok()?;
+                repair::notice(&mut params, Notice::Progress.row()).ok()?;
                 Some(notification(Notice::Progress, params, self.rules()))
             }
             Event::Log(level, mut params) => {
                 if self.level.is_none_or(|least| level < least) {
                     return None;
                 }
-                sound::notice(&mut params, Notice::Message.row()).ok()?;
+                repair::notice(&mut params, Notice::Message.row()).ok()?;
                 Some(notification(Notice::Message, params, self.rules()))
             }
             // It is for the connection, and no message.

@@ -3,7 +3,7 @@
 use bytestring::ByteString;
 use http::HeaderMap;
 use spec::fields::REQUEST_PARAMS;
-use spec::shape::Opens;
+use spec::shape::Holds;
 use spec::{Direction, Era, Level, Method, Notice, Revision, Revisions, Shape, header as name, meta};
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ fn without(object: &mut Object, known: &Shape, revision: Revision) -> bool {
             changed |= !stays;
             return stays;
         }
-        if let Opens::Object(shape) = field.opens
+        if let Holds::Object(shape) = field.holds
             && value.as_str().contains("null")
             && let Ok(mut inner) = value.object()
             && without(&mut inner, shape, revision)

@@ -4,7 +4,7 @@
 //! object is parsed only where rows say that it may have to change for the revision.
 
 use bytestring::ByteString;
-use spec::shape::{Field, Form, Kind, Opens};
+use spec::shape::{Field, Form, Holds, Kind};
 use spec::{MethodRow, Question, Revision, Revisions, Rules, Shape, meta};
 
 use crate::gates::form;
@@ -23,7 +23,7 @@ pub fn object(object: &mut Object, shape: &Shape, revision: Revision) -> bool {
         let Some(field) = shape.field(name) else { return true };
         let fits = |(narrow, form): (Revisions, Form)| !narrow.contains(revision) || has_form(value, form);
         if field.exists.contains(revision) && field.narrow.is_none_or(fits) {
-            changed |= field.opens.concerns(revision) && below(value, field.opens, revision);
+            changed |= field.holds.concerns(revision) && below(value, field.holds, revision);
             return true;
         }
         unsaid.extend(field.said_in.map(|content| (content, value.clone())));
@@ -57,15 +57,15 @@ fn is_empty_list(value: &Raw) -> bool {
 }
 
 /// Brings what a field holds into the form of a revision that it concerns. Returns whether it changed anything.
-fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
-    match opens {
-        Opens::Nothing => false,
-        Opens::Object(shape) => one(value, shape, revision),
-        Opens::List(shape) => {
+fn below(value: &mut Raw, holds: Holds, revision: Revision) -> bool {
+    match holds {
+        Holds::Nothing => false,
+        Holds::Object(shape) => one(value, shape, revision),
+        Holds::List(shape) => {
             let split = !revision.rules().sampling_tools && split_messages(value, shape);
             each(value, |element| one(element, shape, revision)) || split
         }
-        Opens::Map(shape) => {
+        Holds::Map(shape) => {
             let Ok(mut map) = value.object() else { return false };
             let mut changed = false;
             map.retain(|_, element| {
@@ -77,9 +77,9 @@ fn below(value: &mut Raw, opens: Opens, revision: Revision) -> bool {
             }
             changed
         }
-        Opens::Content(kinds) => content(value, kinds, revision),
-        Opens::Contents(kinds) => contents(value, kinds, revision),
-        Opens::ContentOrList(kinds) => match value.array() {
+        Holds::Content(kinds) => content(value, kinds, revision),
+        Holds::Contents(kinds) => contents(value, kinds, revision),
+        Holds::ContentOrList(kinds) => match value.array() {
             Err(_) => content(value, kinds, revision),
             Ok(_) if revision.rules().sampling_tools => contents(value, kinds, revision),
             Ok(blocks) => {
@@ -97,7 +97,7 @@ const LONGEST_ROLE: usize = 32;
 
 /// Makes one message for each block of a message, where the revision allows one block in a message.
 fn split_messages(value: &mut Raw, shape: &Shape) -> bool {
-    let several = |field: &&Field| matches!(field.opens, Opens::ContentOrList(_));
+    let several = |field: &&Field| matches!(field.holds, Holds::ContentOrList(_));
     let (Some(field), Ok(messages)) = (shape.fields.iter().find(several), value.array()) else {
         return false;
     };

@@ -10,7 +10,7 @@ use futures_util::task::AtomicWaker;
 
 use crate::model::boxed::BoxStream;
 use crate::model::listen::{Change, Filter};
-use crate::model::wanted::Watched;
+use crate::model::prepared_filter::Watched;
 
 /// How many different changes may wait for a listener. A listener with more is dropped: it would have to read its lists
 /// again in any case, and what waits for it takes memory.

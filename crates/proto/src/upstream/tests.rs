@@ -46,8 +46,8 @@ fn edge(revision: Revision) -> Edge {
 fn tool_call(params: &Value) -> Request {
     let declared = object(&json!({"roots": {}, "sampling": {}, "elicitation": {}}));
     let capabilities = Arc::new(ClientCapabilities::read(declared, Revision::LATEST_MODERN));
-    let peer = Arc::new(Peer { capabilities, ..(*Peer::ours()).clone() });
-    Request { peer, ..Request::ours(Method::ToolsCall, object(params)) }
+    let peer = Arc::new(Peer { capabilities, ..(*Peer::own()).clone() });
+    Request { peer, ..Request::own(Method::ToolsCall, object(params)) }
 }
 
 fn answers(responses: &Value, state: Option<&Value>) -> InputResponses {

@@ -211,7 +211,7 @@ mod tests {
     fn request(answers: Option<&Raw>) -> Request {
         let answers =
             answers.map(|state| InputResponses { state: Some(state.clone()), ..Default::default() });
-        let mut request = Request::ours(Method::ToolsCall, Object::new());
+        let mut request = Request::own(Method::ToolsCall, Object::new());
         request.answers = answers.map(std::sync::Arc::new);
         request
     }

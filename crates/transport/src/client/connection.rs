@@ -8,8 +8,8 @@ use bytes::Bytes;
 use proto::upstream::{Edge, Outgoing, Output, Starting};
 use proto::wire::Message;
 use proto::{
-    Answer, BoxStream, CallKey, Change, Description, Filter, Heard, InputRequired, Object, Raw, Rejection,
-    Request, Watchers,
+    Answer, BoxStream, CallKey, Change, Description, Filter, FromServer, InputRequired, Object, Raw,
+    Rejection, Request, Watchers,
 };
 use spec::{Disconnect, Revision};
 use tokio::sync::oneshot;
@@ -246,16 +246,16 @@ impl Connection {
 
     /// Takes in what the server sent; gives what is to be sent in reply. `on` is the call or listen in whose HTTP
     /// response it came.
-    pub(super) fn receive(&self, heard: Heard, on: Option<CallKey>) -> Vec<Bytes> {
+    pub(super) fn receive(&self, heard: FromServer, on: Option<CallKey>) -> Vec<Bytes> {
         match heard {
-            Heard::Message(message) => self.receive_message(message, on),
-            Heard::Broken { answers, why } => {
+            FromServer::Message(message) => self.receive_message(message, on),
+            FromServer::Broken { answers, why } => {
                 self.settings.warn(&format!("dateline: a message of the server cannot be read: {why}"));
                 let mut state = self.state();
                 let outputs = answers.map(|key| state.edge.broken(key, &why)).unwrap_or_default();
                 self.dispatch(&mut state, outputs)
             }
-            Heard::Rubbish => Vec::new(),
+            FromServer::Rubbish => Vec::new(),
         }
     }
 
@@ -462,12 +462,12 @@ mod tests {
             Arc::new(Connection::new(negotiated, false, settings, outbox, CancellationToken::new()));
         let declared = Object::new().with("roots", Raw::literal("{}"));
         let capabilities = Arc::new(ClientCapabilities::read(declared, revision));
-        let mut peer = (*Peer::ours()).clone();
+        let mut peer = (*Peer::own()).clone();
         peer.capabilities = capabilities;
         let request = Request::new(Method::ToolsCall, Object::new(), Arc::new(peer));
         let started = connection.begin(&request).unwrap();
         let question = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, Question::ListRoots.wire());
-        for heard in proto::hear(question.into(), &connection.settings.limits) {
+        for heard in proto::read_from_server(question.into(), &connection.settings.limits) {
             assert!(connection.receive(heard, None).is_empty());
         }
         let outcome = started.outcome.await.unwrap();

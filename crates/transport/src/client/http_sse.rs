@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use proto::{CallKey, Glance};
+use proto::{CallKey, Outline};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -166,7 +166,7 @@ async fn write(
 ) {
     let writing = async {
         while let Some(message) = queue.recv().await {
-            let call = Glance::of(&message).asks();
+            let call = Outline::of(&message).asks();
             // Whether a call may be made twice is not known here.
             let is_repeatable = call.is_none_or(|key| key < FIRST_CALL_ID);
             let request = HttpRequest::post(message, HeaderMap::new(), is_repeatable);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::upstream::{Calls, Edge, Session};
 use proto::wire::{self, Id, Message};
-use proto::{CallKey, Glance, Heard, Raw, Rejection};
+use proto::{CallKey, FromServer, Outline, Raw, Rejection};
 use spec::{Method, Revision};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -192,9 +192,11 @@ async fn reply(
         let Some(line) = line else { return Err(TransportError::Closed(String::new())) };
         for heard in messages_in(line, settings) {
             let (id, outcome) = match heard {
-                Heard::Message(Message::Response { id: Some(id), outcome }) => (id.as_number(), Ok(outcome)),
-                Heard::Message(Message::Response { id: None, outcome }) => (only, Ok(outcome)),
-                Heard::Broken { answers, why } => (answers, Err(why)),
+                FromServer::Message(Message::Response { id: Some(id), outcome }) => {
+                    (id.as_number(), Ok(outcome))
+                }
+                FromServer::Message(Message::Response { id: None, outcome }) => (only, Ok(outcome)),
+                FromServer::Broken { answers, why } => (answers, Err(why)),
                 _ => continue,
             };
             match (id, outcome) {
@@ -261,18 +263,18 @@ pub(super) async fn after(end: CancellationToken) {
 }
 
 /// The messages in a line. A line that holds none is reported among the lines of the server's standard error.
-fn messages_in(line: Line, settings: &Settings) -> Vec<Heard> {
+fn messages_in(line: Line, settings: &Settings) -> Vec<FromServer> {
     match line {
         Line::Message(bytes) => {
-            let heard = proto::hear(bytes.clone(), &settings.limits);
-            if heard.iter().any(|heard| matches!(heard, Heard::Rubbish)) {
+            let heard = proto::read_from_server(bytes.clone(), &settings.limits);
+            if heard.iter().any(|heard| matches!(heard, FromServer::Rubbish)) {
                 let text = String::from_utf8_lossy(&bytes);
                 let text: String = text.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
                 settings.warn(&format!("dateline: a line on stdout is no message: {text}"));
             }
             heard
         }
-        Line::TooLong(glance) => vec![too_long(&glance, &settings.limits)],
+        Line::TooLong(outline) => vec![too_long(&outline, &settings.limits)],
     }
 }
 
@@ -280,7 +282,7 @@ fn messages_in(line: Line, settings: &Settings) -> Vec<Heard> {
 const SHOWN: usize = 200;
 
 /// What is known of a message over the limit.
-pub(super) fn too_long(glance: &Glance, limits: &wire::Limits) -> Heard {
+pub(super) fn too_long(outline: &Outline, limits: &wire::Limits) -> FromServer {
     let why = format!("it is over the limit of {} bytes", limits.message);
-    Heard::Broken { answers: glance.answers(), why }
+    FromServer::Broken { answers: outline.answers(), why }
 }

@@ -1,7 +1,7 @@
 //! The tables of `spec`, as one list of rows.
 
 use clap::ValueEnum;
-use spec::shape::{Kind as ContentKind, Opens, Shape};
+use spec::shape::{Holds, Kind as ContentKind, Shape};
 use spec::{
     Direction, Era, Home, Method, Notice, Question, Revision, Revisions, Setting, fields, header, meta,
 };
@@ -236,7 +236,7 @@ fn capabilities(
             cells: lifetime(exists),
             name: name.clone(),
         });
-        for below in field.opens.shapes() {
+        for below in field.holds.shapes() {
             capabilities(found, place, below, &format!("{name}."), exists);
         }
     }
@@ -266,14 +266,14 @@ fn members(kind: RowKind, group: &str, shape: &'static Shape) -> impl Iterator<I
         group: Some(group.to_owned()),
         name: field.name.to_owned(),
         words: [&words[..], &[shape.name.to_owned()]].concat(),
-        about: match field.opens {
-            Opens::Nothing => String::new(),
-            Opens::Object(shape) => format!("of type {}", shape.name),
-            Opens::List(shape) => format!("a list of {}", shape.name),
-            Opens::Map(shape) => format!("{} by name", shape.name),
-            Opens::Content(_) => "a block of content".to_owned(),
-            Opens::Contents(_) => "blocks of content".to_owned(),
-            Opens::ContentOrList(_) => "a block of content, or several where sampling has tools".to_owned(),
+        about: match field.holds {
+            Holds::Nothing => String::new(),
+            Holds::Object(shape) => format!("of type {}", shape.name),
+            Holds::List(shape) => format!("a list of {}", shape.name),
+            Holds::Map(shape) => format!("{} by name", shape.name),
+            Holds::Content(_) => "a block of content".to_owned(),
+            Holds::Contents(_) => "blocks of content".to_owned(),
+            Holds::ContentOrList(_) => "a block of content, or several where sampling has tools".to_owned(),
         },
         cells: cells(|revision| {
             if !field.exists.contains(revision) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use proto::{Heard, hear, wire};
+use proto::{FromServer, read_from_server, wire};
 
 use super::pool::Response;
 use crate::client::pipe::too_long;
@@ -72,7 +72,7 @@ pub(super) async fn read_messages<F: Future<Output = bool>>(
     mut response: Response,
     limits: wire::Limits,
     state: &mut ReadState,
-    mut receive: impl FnMut(Heard) -> F,
+    mut receive: impl FnMut(FromServer) -> F,
 ) -> Result<(), String> {
     let is_named = response.headers().contains_key(header::CONTENT_TYPE);
     let mut events = is_events(response.headers());
@@ -101,10 +101,10 @@ pub(super) async fn read_messages<F: Future<Output = bool>>(
         state.retry = reader.retry().or(state.retry);
         for event in read {
             let heard = match event {
-                sse::Read::TooLong(glance) => vec![too_long(&glance, &limits)],
+                sse::Read::TooLong(outline) => vec![too_long(&outline, &limits)],
                 sse::Read::Event(event) => {
                     state.last_event_id = event.id.or(state.last_event_id.take());
-                    hear(event.data, &limits)
+                    read_from_server(event.data, &limits)
                 }
             };
             for heard in heard {
@@ -115,7 +115,7 @@ pub(super) async fn read_messages<F: Future<Output = bool>>(
         }
     }
     if !events {
-        for heard in hear(whole.into_bytes(), &limits) {
+        for heard in read_from_server(whole.into_bytes(), &limits) {
             if !note(state, heard, &mut receive).await {
                 return Ok(());
             }
@@ -156,13 +156,13 @@ impl Whole {
 /// Gives what was read to `receive`, and notes it.
 async fn note<F: Future<Output = bool>>(
     state: &mut ReadState,
-    heard: Heard,
-    receive: &mut impl FnMut(Heard) -> F,
+    heard: FromServer,
+    receive: &mut impl FnMut(FromServer) -> F,
 ) -> bool {
     match &heard {
-        Heard::Message(_) => state.has_messages = true,
-        Heard::Broken { why, .. } => state.unreadable = Some(why.clone()),
-        Heard::Rubbish => {}
+        FromServer::Message(_) => state.has_messages = true,
+        FromServer::Broken { why, .. } => state.unreadable = Some(why.clone()),
+        FromServer::Rubbish => {}
     }
     receive(heard).await
 }

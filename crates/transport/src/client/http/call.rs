@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use proto::upstream::Outgoing;
 use proto::wire::{Id, Message};
-use proto::{CallKey, Heard, Rejection, Request, header as mirrored};
+use proto::{CallKey, FromServer, Rejection, Request, header as mirrored};
 use spec::{Disconnect, Method};
 use tokio::sync::oneshot;
 
@@ -184,7 +184,7 @@ async fn follow(
 #[derive(Default)]
 struct Part {
     /// An error that may mean that the server does not know the session. Only where it does, the call takes it in.
-    unknown: Option<Heard>,
+    unknown: Option<FromServer>,
     /// The id of a response to another request.
     foreign_id: Option<Id>,
     /// Why the response broke off.
@@ -202,7 +202,7 @@ async fn read_part(
     let mut part = Part::default();
     let reading = read_messages(response, connection.settings.limits, state, |heard| {
         let mut is_unknown = false;
-        if let Heard::Message(Message::Response { id, outcome }) = &heard {
+        if let FromServer::Message(Message::Response { id, outcome }) = &heard {
             let is_own = id.as_ref().and_then(Id::as_number) == Some(key);
             if !is_own {
                 part.foreign_id = id.clone().or(part.foreign_id.take());

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use proto::upstream::{Calls, Edge, Session};
 use proto::wire::{self, Id, Message};
-use proto::{CallKey, Description, Heard, Raw, header as mirrored};
+use proto::{CallKey, Description, FromServer, Raw, header as mirrored};
 use spec::{Disconnect, Method, Revision, VersionHeader, header as name};
 
 use super::body::{ReadState, describe, read_messages};
@@ -157,7 +157,7 @@ impl Endpoint {
         let (mut outcome, mut has_id) = (None, false);
         let mut state = ReadState::default();
         let reading = read_messages(response, settings.limits, &mut state, |heard| {
-            if let Heard::Message(Message::Response { id, outcome: found }) = heard {
+            if let FromServer::Message(Message::Response { id, outcome: found }) = heard {
                 has_id = id.is_some();
                 outcome = Some(found);
             }

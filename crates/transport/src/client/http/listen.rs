@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use proto::upstream::Outgoing;
 use proto::wire::{Id, Message};
-use proto::{CallKey, Heard, Rejection, header as mirrored};
+use proto::{CallKey, FromServer, Rejection, header as mirrored};
 use spec::Method;
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +88,7 @@ async fn subscribe(connection: &Connection, endpoint: &Endpoint, key: CallKey, m
     let request = HttpRequest::post(message, headers, true);
     let heard = match endpoint.exchange(request, &connection.settings).await {
         Ok(HttpAnswer { outcome: Some(outcome), .. }) => {
-            Heard::Message(Message::Response { id: Some(Id::number(key)), outcome })
+            FromServer::Message(Message::Response { id: Some(Id::number(key)), outcome })
         }
         // The answer comes on the session's stream.
         Ok(HttpAnswer { status, .. }) if status.is_success() => return,
@@ -97,9 +97,9 @@ async fn subscribe(connection: &Connection, endpoint: &Endpoint, key: CallKey, m
             {
                 return connection.end(UNKNOWN_SESSION, "");
             }
-            Heard::Broken { answers: Some(key), why: description }
+            FromServer::Broken { answers: Some(key), why: description }
         }
-        Err(error) => Heard::Broken { answers: Some(key), why: error.to_string() },
+        Err(error) => FromServer::Broken { answers: Some(key), why: error.to_string() },
     };
     connection.receive(heard, Some(key));
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::Glance;
+use proto::Outline;
 use tokio::io::AsyncRead;
 
 use crate::line::{Line, Lines};
@@ -130,14 +130,14 @@ impl<R: AsyncRead + Unpin> Output<R> {
     fn release(&mut self) {
         let Some(partial) = self.partial.take() else { return };
         self.ready.push_back(match partial.text.len() > self.limit {
-            true => Line::TooLong(Box::new(Glance::of(&partial.text))),
+            true => Line::TooLong(Box::new(Outline::of(&partial.text))),
             false => Line::Message(partial.text.into()),
         });
     }
 }
 
 fn is_message(line: &[u8]) -> bool {
-    line.first() == Some(&b'{') && Glance::of(line).is_message()
+    line.first() == Some(&b'{') && Outline::of(line).is_message()
 }
 
 impl<R: AsyncRead + Unpin> Output<R> {

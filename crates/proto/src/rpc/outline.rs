@@ -9,7 +9,7 @@ const TOKEN: usize = 32;
 ///
 /// It reads the bytes once, as they arrive, and needs a constant amount of memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct Outline {
     depth: usize,
     quoted: bool,
     escaped: bool,
@@ -26,12 +26,12 @@ pub struct Glance {
     over: bool,
 }
 
-impl Glance {
+impl Outline {
     /// Reads a whole text.
-    pub fn of(text: &[u8]) -> Glance {
-        let mut glance = Glance::default();
-        glance.feed(text);
-        glance
+    pub fn of(text: &[u8]) -> Outline {
+        let mut outline = Outline::default();
+        outline.feed(text);
+        outline
     }
 
     /// Returns the call that the message answers, where it is a response with exactly one id.
@@ -149,10 +149,10 @@ mod tests {
             ("", None),
         ] {
             for cut in 0..=text.len() {
-                let mut glance = Glance::default();
-                glance.feed(&text.as_bytes()[..cut]);
-                glance.feed(&text.as_bytes()[cut..]);
-                assert_eq!(glance.answers(), due, "{text} cut at {cut}");
+                let mut outline = Outline::default();
+                outline.feed(&text.as_bytes()[..cut]);
+                outline.feed(&text.as_bytes()[cut..]);
+                assert_eq!(outline.answers(), due, "{text} cut at {cut}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use proto::downstream::stream::Stream;
 use proto::project::{self, ResultMeta};
-use proto::{Event, Level, Object, Raw, sound};
+use proto::{Event, Level, Object, Raw, repair};
 use serde_json::{Value, json};
 use spec::{Direction, Method, MethodRow, Revision};
 use testkit::referee::judge;
@@ -30,7 +30,7 @@ fn shown(result: &Object, row: &MethodRow) -> Result<Vec<(Revision, Value)>, Str
 fn entry(method: Method, sent: &Value) -> Result<(Value, Vec<String>), String> {
     let row = method.row();
     let mut raw = Raw::of(sent);
-    let lost = sound::entry(&mut raw, sound::entries(row).unwrap())?;
+    let lost = repair::entry(&mut raw, repair::entries(row).unwrap())?;
     let list = row.lists.unwrap();
     let result = Object::new().with(list, Raw::list(&[raw.clone()]));
     shown(&result, row).unwrap();
@@ -138,7 +138,7 @@ fn a_member_that_means_nothing_costs_itself_and_is_named() {
 
 fn result(method: Method, sent: &Value) -> Result<(Value, Vec<String>), String> {
     let mut result = object(sent);
-    let lost = sound::result(&mut result, method.row())?;
+    let lost = repair::result(&mut result, method.row())?;
     shown(&result, method.row()).unwrap();
     Ok((serde_json::to_value(result).unwrap(), lost))
 }
@@ -283,7 +283,7 @@ fn whatever_is_sent_is_let_in_valid_for_every_revision_or_not_at_all() {
             let mut made = tape.object(row.result, &places);
             mangled(tape, &mut made, 6);
             let mut result = object(&made);
-            match sound::result(&mut result, row) {
+            match repair::result(&mut result, row) {
                 Err(_) => Ok(()),
                 Ok(_) => shown(&result, row).map(drop).map_err(|why| format!("{made}\n{why}")),
             }
@@ -295,11 +295,11 @@ fn whatever_is_sent_is_let_in_valid_for_every_revision_or_not_at_all() {
 fn what_needs_no_change_is_let_in_to_the_byte() {
     let text = r#"{"content":[ {"type" : "text","text":"a\u0041", "vendor":[ null ]} ],"structuredContent":{ "a":null },"vendor":null,"_meta":{ "k":null }}"#;
     let mut result = Raw::parse(text.into(), 64).unwrap().object().unwrap();
-    assert!(sound::result(&mut result, Method::ToolsCall.row()).unwrap().is_empty());
+    assert!(repair::result(&mut result, Method::ToolsCall.row()).unwrap().is_empty());
     assert_eq!(Raw::from(result).as_str(), text);
     let text = r#"{"name" : "t", "inputSchema":{ "type":"object","properties":{ "a":{ "default":null } } }}"#;
     let mut tool = Raw::parse(text.into(), 64).unwrap();
-    sound::entry(&mut tool, sound::entries(Method::ToolsList.row()).unwrap()).unwrap();
+    repair::entry(&mut tool, repair::entries(Method::ToolsList.row()).unwrap()).unwrap();
     assert_eq!(tool.as_str(), text);
 }
 

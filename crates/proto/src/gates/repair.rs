@@ -11,7 +11,7 @@ mod leaf;
 mod loose;
 mod schema;
 
-use spec::shape::{Field, Is, Kind, Opens};
+use spec::shape::{Field, Holds, Kind, ValueType};
 use spec::{MethodRow, NoticeRow, Shape, fields};
 
 use leaf::leaf;
@@ -65,8 +65,8 @@ pub fn notice(params: &mut Object, row: &NoticeRow) -> Result<Lost, String> {
 
 /// Returns the shape of the entries that a method lists.
 pub fn entries(row: &MethodRow) -> Option<&'static Shape> {
-    match row.result.field(row.lists?)?.opens {
-        Opens::List(shape) => Some(shape),
+    match row.result.field(row.lists?)?.holds {
+        Holds::List(shape) => Some(shape),
         _ => None,
     }
 }
@@ -126,11 +126,11 @@ impl Walk {
     }
 
     fn value(&mut self, value: &mut Raw, field: &Field) -> Result<bool, String> {
-        match field.opens {
-            Opens::Nothing => leaf(&mut self.lost, value, field.is),
-            Opens::Object(shape) => self.inner(value, shape),
-            Opens::List(shape) => self.list(value, shape, field.is_needed()),
-            Opens::Map(shape) => {
+        match field.holds {
+            Holds::Nothing => leaf(&mut self.lost, value, field.value_type),
+            Holds::Object(shape) => self.inner(value, shape),
+            Holds::List(shape) => self.list(value, shape, field.is_needed()),
+            Holds::Map(shape) => {
                 let mut map = value.object().map_err(|_| "is no object")?;
                 let (mut changed, mut broken) = (false, None);
                 map.retain(|name, element| {
@@ -145,10 +145,10 @@ impl Walk {
                 }
                 broken.map_or(Ok(changed), Err)
             }
-            Opens::Content(kinds) => self.block(value, kinds),
-            Opens::Contents(kinds) => self.blocks(value, kinds),
-            Opens::ContentOrList(kinds) if value.starts_with('[') => self.blocks(value, kinds),
-            Opens::ContentOrList(kinds) => self.block(value, kinds),
+            Holds::Content(kinds) => self.block(value, kinds),
+            Holds::Contents(kinds) => self.blocks(value, kinds),
+            Holds::ContentOrList(kinds) if value.starts_with('[') => self.blocks(value, kinds),
+            Holds::ContentOrList(kinds) => self.block(value, kinds),
         }
     }
 
@@ -261,17 +261,17 @@ fn joint(what: &str) -> &'static str {
 }
 
 fn is_anything(field: &Field) -> bool {
-    field.is == Is::Anything && matches!(field.opens, Opens::Nothing)
+    field.value_type == ValueType::Anything && matches!(field.holds, Holds::Nothing)
 }
 
 /// Returns the value of a required field that is missing, where only one value makes sense.
 fn default_of(field: &Field) -> Option<Raw> {
-    match (field.opens, field.is) {
-        (Opens::Contents(_), _) => Some(Raw::literal("[]")),
-        (_, Is::Schema) => Some(Raw::literal(r#"{"type":"object"}"#)),
-        (_, Is::Form) => Some(Raw::literal(r#"{"type":"object","properties":{}}"#)),
+    match (field.holds, field.value_type) {
+        (Holds::Contents(_), _) => Some(Raw::literal("[]")),
+        (_, ValueType::Schema) => Some(Raw::literal(r#"{"type":"object"}"#)),
+        (_, ValueType::Form) => Some(Raw::literal(r#"{"type":"object","properties":{}}"#)),
         // The data of a log message may be anything.
-        (Opens::Nothing, Is::Anything) => Some(Raw::literal("null")),
+        (Holds::Nothing, ValueType::Anything) => Some(Raw::literal("null")),
         _ => None,
     }
 }
@@ -288,7 +288,7 @@ fn one_of(object: &mut Object, names: &[&str]) -> Result<bool, String> {
 
 /// Returns a message with several blocks as several messages, where a message may have only one block.
 fn parts(element: &Raw, shape: &Shape) -> Option<Vec<Raw>> {
-    let field = shape.fields.iter().find(|field| matches!(field.opens, Opens::Content(_)))?;
+    let field = shape.fields.iter().find(|field| matches!(field.holds, Holds::Content(_)))?;
     let object = element.object().ok()?;
     let blocks = object.get(field.name).filter(|content| content.starts_with('['))?.array().ok()?;
     Some(blocks.into_iter().map(|block| Raw::from(object.clone().with(field.name, block))).collect())

@@ -1,12 +1,12 @@
 //! JSON Schemas. Older revisions require more of them than newer ones do.
 
-use spec::shape::Is;
+use spec::shape::ValueType;
 
 use super::loose::{Lost, is_empty_array, note, opened, short};
 use crate::json::Raw;
 
 /// Corrects a JSON Schema that has to have the type `object`.
-pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, String> {
+pub(super) fn schema(lost: &mut Lost, value: &mut Raw, value_type: ValueType) -> Result<bool, String> {
     if value.as_str() == "true" || is_empty_array(value) {
         *value = Raw::literal("{}");
     }
@@ -35,7 +35,7 @@ pub(super) fn schema(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, S
     if changed {
         *value = object.into();
     }
-    Ok(within_schema(lost, value, is == Is::Form)? | changed)
+    Ok(within_schema(lost, value, value_type == ValueType::Form)? | changed)
 }
 
 /// Corrects the members of a schema as older revisions require: properties are objects, and `required` is an array of

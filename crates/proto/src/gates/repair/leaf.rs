@@ -1,6 +1,6 @@
 //! Values that rows do not open: strings, numbers, flags and the like.
 
-use spec::shape::Is;
+use spec::shape::ValueType;
 
 use super::loose::{Lost, is_empty_array, note, replace, short};
 use super::schema::{schema, within_schema};
@@ -24,42 +24,42 @@ fn number_in(value: &Raw) -> Option<Raw> {
 }
 
 /// Corrects a value. Returns whether it changed the value.
-pub(super) fn leaf(lost: &mut Lost, value: &mut Raw, is: Is) -> Result<bool, String> {
+pub(super) fn leaf(lost: &mut Lost, value: &mut Raw, value_type: ValueType) -> Result<bool, String> {
     let text = value.starts_with('"');
-    match is {
-        Is::Anything => Ok(false),
-        Is::Text | Is::Key | Is::Said if text => Ok(false),
-        Is::Said => replace(value, value.as_str().to_owned().as_str()),
-        Is::Text if is_number(value) || value.starts_with('t') || value.starts_with('f') => {
+    match value_type {
+        ValueType::Anything => Ok(false),
+        ValueType::Text | ValueType::Key | ValueType::Said if text => Ok(false),
+        ValueType::Said => replace(value, value.as_str().to_owned().as_str()),
+        ValueType::Text if is_number(value) || value.starts_with('t') || value.starts_with('f') => {
             replace(value, value.as_str().to_owned().as_str())
         }
-        Is::Text | Is::Key => Err("is no text".into()),
-        Is::Uri => match value.string() {
+        ValueType::Text | ValueType::Key => Err("is no text".into()),
+        ValueType::Uri => match value.string() {
             Some(uri) if has_scheme(&uri) => Ok(false),
             Some(uri) => Err(format!("is {:?}, which is no absolute URI", short(&uri))),
             None => Err("is no URI".into()),
         },
-        Is::Word(words) => match value.string() {
+        ValueType::Word(words) => match value.string() {
             Some(word) if words.iter().any(|known| word == *known) => Ok(false),
             _ => Err(format!("is none of {}", words.join(", "))),
         },
-        Is::Flag => flag(value),
-        Is::Number | Is::Share | Is::Whole => number(value, is),
-        Is::Id if text || is_whole(value) => Ok(false),
-        Is::Id => Err("is neither a text nor a whole number".into()),
-        Is::Free if value.starts_with('{') => Ok(false),
-        Is::Free if is_empty_array(value) => replace(value, Raw::literal("{}")),
-        Is::Free => Err("is no object".into()),
-        Is::Texts(most) => texts(lost, value, most),
-        Is::Words(words) => {
+        ValueType::Flag => flag(value),
+        ValueType::Number | ValueType::Share | ValueType::Whole => number(value, value_type),
+        ValueType::Id if text || is_whole(value) => Ok(false),
+        ValueType::Id => Err("is neither a text nor a whole number".into()),
+        ValueType::Free if value.starts_with('{') => Ok(false),
+        ValueType::Free if is_empty_array(value) => replace(value, Raw::literal("{}")),
+        ValueType::Free => Err("is no object".into()),
+        ValueType::Texts(most) => texts(lost, value, most),
+        ValueType::Words(words) => {
             let elements = value.array().map_err(|_| "is no array")?;
             let known = |raw: &Raw| raw.string().is_some_and(|word| words.iter().any(|w| word == *w));
             let kept: Vec<Raw> = elements.iter().filter(|word| known(word)).cloned().collect();
             if kept.len() == elements.len() { Ok(false) } else { replace(value, Raw::list(&kept)) }
         }
-        Is::Schema | Is::Form => schema(lost, value, is),
-        Is::AnySchema if value.starts_with('{') => within_schema(lost, value, false),
-        Is::AnySchema => Err("is no JSON Schema that is an object".into()),
+        ValueType::Schema | ValueType::Form => schema(lost, value, value_type),
+        ValueType::AnySchema if value.starts_with('{') => within_schema(lost, value, false),
+        ValueType::AnySchema => Err("is no JSON Schema that is an object".into()),
     }
 }
 
@@ -81,12 +81,12 @@ fn flag(value: &mut Raw) -> Result<bool, String> {
     }
 }
 
-fn number(value: &mut Raw, is: Is) -> Result<bool, String> {
+fn number(value: &mut Raw, value_type: ValueType) -> Result<bool, String> {
     let in_text = number_in(value);
     let number = in_text.as_ref().unwrap_or(value);
-    let fits = match is {
-        Is::Whole => is_whole(number),
-        Is::Share => {
+    let fits = match value_type {
+        ValueType::Whole => is_whole(number),
+        ValueType::Share => {
             is_number(number) && number.as_str().parse::<f64>().is_ok_and(|n| (0.0..=1.0).contains(&n))
         }
         _ => is_number(number),
@@ -94,8 +94,8 @@ fn number(value: &mut Raw, is: Is) -> Result<bool, String> {
     match (fits, in_text) {
         (true, Some(number)) => replace(value, number),
         (true, None) => Ok(false),
-        (false, _) if is == Is::Share => Err("is no number from 0 to 1".into()),
-        (false, _) if is == Is::Whole => Err("is no whole number".into()),
+        (false, _) if value_type == ValueType::Share => Err("is no number from 0 to 1".into()),
+        (false, _) if value_type == ValueType::Whole => Err("is no whole number".into()),
         (false, _) => Err("is no number".into()),
     }
 }
@@ -116,7 +116,7 @@ fn texts(lost: &mut Lost, value: &mut Raw, most: usize) -> Result<bool, String> 
         match element.is_null() {
             true => changed = true,
             false => {
-                changed |= leaf(lost, &mut element, Is::Text)?;
+                changed |= leaf(lost, &mut element, ValueType::Text)?;
                 kept.push(element);
             }
         }

@@ -8,18 +8,18 @@ use crate::rpc::wire::CallKey;
 
 /// What waits until the client says that it is initialized.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Held {
+pub(super) enum Deferred {
     /// A question of a call.
     Question(CallKey, #[serde(with = "crate::saved::message")] Bytes),
     /// A change.
     Change(#[serde(with = "crate::saved::message")] Bytes),
 }
 
-impl From<Held> for Output {
-    fn from(held: Held) -> Output {
+impl From<Deferred> for Output {
+    fn from(held: Deferred) -> Output {
         match held {
-            Held::Question(key, bytes) => Output::Send(key, bytes),
-            Held::Change(bytes) => Output::Push(bytes),
+            Deferred::Question(key, bytes) => Output::Send(key, bytes),
+            Deferred::Change(bytes) => Output::Push(bytes),
         }
     }
 }

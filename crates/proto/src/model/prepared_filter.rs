@@ -71,19 +71,19 @@ fn is_below(uri: &str, watched: &str) -> bool {
 
 /// A filter, prepared to be compared with many changes.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct PreparedFilter {
     tools: bool,
     prompts: bool,
     resources: bool,
     uris: Watched<()>,
 }
 
-impl Wanted {
+impl PreparedFilter {
     /// Prepares a filter.
-    pub fn of(filter: &Filter) -> Wanted {
+    pub fn of(filter: &Filter) -> PreparedFilter {
         let mut uris = Watched::default();
         filter.uris.iter().for_each(|uri| *uris.entry(uri) = ());
-        Wanted { tools: filter.tools, prompts: filter.prompts, resources: filter.resources, uris }
+        PreparedFilter { tools: filter.tools, prompts: filter.prompts, resources: filter.resources, uris }
     }
 
     /// Returns whether the filter asks for a change. Updates of resources below a watched URI count.
@@ -120,7 +120,7 @@ mod tests {
                 all.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, uri)| *uri).collect();
             let filter =
                 Filter { uris: watched.iter().map(|uri| (*uri).into()).collect(), ..Filter::default() };
-            let wanted = Wanted::of(&filter);
+            let wanted = PreparedFilter::of(&filter);
             for uri in all.iter().chain(&["x:/a/b/d", "x:/b", "x:/ê", "x:/è/b/c", "z"]) {
                 let change = Change::Resource((*uri).into());
                 assert_eq!(wanted.wants(&change), slowly(&watched, uri), "{uri} by {watched:?}");

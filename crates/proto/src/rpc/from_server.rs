@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use spec::{Method, Notice, Question};
 
 use crate::json::{Object, ParseError, Raw};
-use crate::rpc::glance::Glance;
+use crate::rpc::outline::Outline;
 use crate::rpc::wire::{self, CallKey, Id, Limits, Message};
 
 /// What was read of something that a server sent.
 #[derive(Debug)]
-pub enum Heard {
+pub enum FromServer {
     /// A message.
     Message(Message),
     /// A message that cannot be used.
@@ -37,7 +37,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 ///
 /// Bytes that are not UTF-8 are read as the replacement character U+FFFD. Control characters within strings are
 /// accepted. A message may have other text before and after it.
-pub fn hear(bytes: Bytes, limits: &Limits) -> Vec<Heard> {
+pub fn read_from_server(bytes: Bytes, limits: &Limits) -> Vec<FromServer> {
     let bytes = if bytes.starts_with(BOM) { bytes.slice(BOM.len()..) } else { bytes };
     let text = bytes.trim_ascii();
     if text.is_empty() {
@@ -48,13 +48,13 @@ pub fn hear(bytes: Bytes, limits: &Limits) -> Vec<Heard> {
         Err(why) => why,
     };
     if !text.contains(&b'{') {
-        return vec![Heard::Rubbish];
+        return vec![FromServer::Rubbish];
     }
     let broken = |why: &ParseError| {
-        let glance = Glance::of(text);
-        match glance.answers() {
-            None if !glance.is_message() => Heard::Rubbish,
-            answers => Heard::Broken { answers, why: why.to_string() },
+        let outline = Outline::of(text);
+        match outline.answers() {
+            None if !outline.is_message() => FromServer::Rubbish,
+            answers => FromServer::Broken { answers, why: why.to_string() },
         }
     };
     if matches!(why, ParseError::TooDeep(_)) {
@@ -68,7 +68,7 @@ pub fn hear(bytes: Bytes, limits: &Limits) -> Vec<Heard> {
     }
     match within(&mended, limits) {
         // No message was found within the text, so the error of the whole text is the reason.
-        found if !found.iter().any(|heard| matches!(heard, Heard::Message(_))) => vec![broken(&why)],
+        found if !found.iter().any(|heard| matches!(heard, FromServer::Message(_))) => vec![broken(&why)],
         found => found,
     }
 }
@@ -95,7 +95,7 @@ fn mended(text: &[u8]) -> String {
 }
 
 /// Finds the messages in a text that also has other content.
-fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
+fn within(text: &ByteString, limits: &Limits) -> Vec<FromServer> {
     let mut found = Vec::new();
     let mut rest: &str = text;
     let mut vain = 0;
@@ -110,15 +110,15 @@ fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
         });
         match raw.as_ref().map(sorted) {
             // An object within a damaged message is no message itself, so the search ends at a damaged one.
-            Some(Heard::Message(message)) => {
-                found.push(Heard::Message(message));
+            Some(FromServer::Message(message)) => {
+                found.push(FromServer::Message(message));
                 rest = &rest[end..];
             }
             _ => {
-                let glance = Glance::of(rest.as_bytes());
-                if glance.is_message() {
+                let outline = Outline::of(rest.as_bytes());
+                if outline.is_message() {
                     let why = "the message is not JSON".to_owned();
-                    found.push(Heard::Broken { answers: glance.answers(), why });
+                    found.push(FromServer::Broken { answers: outline.answers(), why });
                     return found;
                 }
                 vain += 1;
@@ -130,30 +130,33 @@ fn within(text: &ByteString, limits: &Limits) -> Vec<Heard> {
 }
 
 /// Sorts one message, or each message of an array: in a revision with batches a server may answer in an array.
-fn all(raw: &Raw, limits: &Limits) -> Vec<Heard> {
+fn all(raw: &Raw, limits: &Limits) -> Vec<FromServer> {
     if !raw.starts_with('[') {
         return vec![sorted(raw)];
     }
-    let heard: Vec<Heard> = raw.array().unwrap_or_default().iter().map(sorted).collect();
+    let heard: Vec<FromServer> = raw.array().unwrap_or_default().iter().map(sorted).collect();
     let most = limits.calls.saturating_mul(16);
     if heard.len() > most {
-        return vec![Heard::Broken { answers: None, why: format!("an array of more than {most} messages") }];
+        return vec![FromServer::Broken {
+            answers: None,
+            why: format!("an array of more than {most} messages"),
+        }];
     }
     heard
 }
 
 /// Sorts what a server sent by its members. Members that are `null` count as absent.
-fn sorted(raw: &Raw) -> Heard {
-    let glance = || Glance::of(raw.as_str().as_bytes());
+fn sorted(raw: &Raw) -> FromServer {
+    let outline = || Outline::of(raw.as_str().as_bytes());
     let mut object = match raw.object() {
         Ok(object) => object,
         Err(_) if raw.starts_with('{') => {
-            return Heard::Broken {
-                answers: glance().answers(),
+            return FromServer::Broken {
+                answers: outline().answers(),
                 why: "a member of the message stands twice; each may stand once".into(),
             };
         }
-        Err(_) => return Heard::Rubbish,
+        Err(_) => return FromServer::Rubbish,
     };
     let take = |object: &mut Object, name: &str| object.take(name).filter(|raw| !raw.is_null());
     let version = object.take("jsonrpc");
@@ -164,44 +167,44 @@ fn sorted(raw: &Raw) -> Heard {
         return asked(version.is_some(), id, &method, take(&mut object, "params"));
     }
     let own = id.as_ref().and_then(Id::own);
-    let broken = |why: &str| Heard::Broken { answers: own, why: why.to_owned() };
+    let broken = |why: &str| FromServer::Broken { answers: own, why: why.to_owned() };
     if !version.as_ref().is_none_or(is_two) {
-        return if own.is_some() { broken("its \"jsonrpc\" is not \"2.0\"") } else { Heard::Rubbish };
+        return if own.is_some() { broken("its \"jsonrpc\" is not \"2.0\"") } else { FromServer::Rubbish };
     }
     let id = own.map(Id::number).or_else(|| id.as_ref().and_then(Id::read));
     match (result, error) {
         // Loggers write objects with an `id` too, so without a version the other members have to fit.
         (Some(result), None) if version.is_some() || (id.is_some() && result.starts_with('{')) => {
-            Heard::Message(Message::Response { id, outcome: Ok(result) })
+            FromServer::Message(Message::Response { id, outcome: Ok(result) })
         }
         (None, Some(error)) if version.is_some() || id.is_some() => {
-            Heard::Message(Message::Response { id, outcome: Err(error) })
+            FromServer::Message(Message::Response { id, outcome: Err(error) })
         }
         (Some(_), Some(_)) => broken("it has both a \"result\" and an \"error\""),
         (None, None) if version.is_some() && empty => {
             broken("its \"result\" is null, where an object is due")
         }
         (None, None) if version.is_some() => broken("it has neither a \"result\" nor an \"error\""),
-        _ => Heard::Rubbish,
+        _ => FromServer::Rubbish,
     }
 }
 
 /// Reads a request or notification. Without a version it counts only where its method is known.
-fn asked(versioned: bool, id: Option<Raw>, method: &Raw, params: Option<Raw>) -> Heard {
-    let Some(method) = method.string() else { return Heard::Rubbish };
+fn asked(versioned: bool, id: Option<Raw>, method: &Raw, params: Option<Raw>) -> FromServer {
+    let Some(method) = method.string() else { return FromServer::Rubbish };
     let known = || {
         Notice::parse(&method).is_some()
             || Question::parse(&method).is_some()
             || Method::parse(&method).is_some()
     };
     if !versioned && !known() {
-        return Heard::Rubbish;
+        return FromServer::Rubbish;
     }
     match id {
-        None => Heard::Message(Message::Notification { method, params }),
+        None => FromServer::Message(Message::Notification { method, params }),
         Some(id) => match Id::read(&id) {
-            Some(id) => Heard::Message(Message::Request(wire::Call::new(id, method, params))),
-            None => Heard::Broken {
+            Some(id) => FromServer::Message(Message::Request(wire::Call::new(id, method, params))),
+            None => FromServer::Broken {
                 answers: None,
                 why: format!("its request {method:?} has an id that is neither a string nor an integer"),
             },
@@ -218,14 +221,14 @@ fn is_two(version: &Raw) -> bool {
 mod tests {
     use super::*;
 
-    fn heard(text: &[u8]) -> Vec<Heard> {
-        hear(Bytes::copy_from_slice(text), &Limits::default())
+    fn heard(text: &[u8]) -> Vec<FromServer> {
+        read_from_server(Bytes::copy_from_slice(text), &Limits::default())
     }
 
     /// The result or error of the one response that is read, for the call 16.
     fn answer(text: &[u8]) -> String {
         match &heard(text)[..] {
-            [Heard::Message(Message::Response { id, outcome })] => {
+            [FromServer::Message(Message::Response { id, outcome })] => {
                 assert_eq!(id.as_ref().and_then(Id::as_number), Some(16), "{}", text.escape_ascii());
                 let (Ok(raw) | Err(raw)) = outcome;
                 raw.as_str().to_owned()
@@ -276,7 +279,9 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":16,"result":{"a":NaN,"b":{"id":17,"result":{}}}}"#, "not JSON"),
         ] {
             match &heard(text.as_bytes())[..] {
-                [Heard::Broken { answers: Some(16), why }] => assert!(why.contains(due), "{text}: {why}"),
+                [FromServer::Broken { answers: Some(16), why }] => {
+                    assert!(why.contains(due), "{text}: {why}")
+                }
                 other => panic!("{text}: {other:?}"),
             }
         }
@@ -295,7 +300,10 @@ mod tests {
             r#"{"method":"GET","id":3}"#,
             r#"{"a":{"jsonrpc":"2.0","id":16}}"#,
         ] {
-            assert!(heard(text.as_bytes()).iter().all(|heard| matches!(heard, Heard::Rubbish)), "{text}");
+            assert!(
+                heard(text.as_bytes()).iter().all(|heard| matches!(heard, FromServer::Rubbish)),
+                "{text}"
+            );
         }
         assert!(heard(b" ").is_empty());
     }
@@ -304,12 +312,12 @@ mod tests {
     fn a_request_is_no_answer_whatever_its_id() {
         assert!(matches!(
             &heard(br#"{"jsonrpc":"2.0","id":16,"method":"x","params":{"a":NaN}}"#)[..],
-            [Heard::Broken { answers: None, .. }]
+            [FromServer::Broken { answers: None, .. }]
         ));
         let ping = format!(r#"{{"id":16,"method":"{}","params":null}}"#, Method::Ping.wire());
         assert!(matches!(
             &heard(ping.as_bytes())[..],
-            [Heard::Message(Message::Request(wire::Call { params: None, .. }))]
+            [FromServer::Message(Message::Request(wire::Call { params: None, .. }))]
         ));
     }
 }
