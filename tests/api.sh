@@ -13,12 +13,14 @@ if [ ! -x target/tools/bin/cargo-public-api ]; then
 fi
 PATH=$PWD/target/tools/bin:$PATH
 export RUSTC_BOOTSTRAP=1
-toolchain=$(rustup show active-toolchain | cut -d' ' -f1)
+# cargo-public-api would take a nightly compiler of rustup's, if there is one.
+toolchain=()
+if command -v rustup >/dev/null; then toolchain=("+$(rustup show active-toolchain | cut -d' ' -f1)"); fi
 
 status=0
 for crate in dateline dateline-server; do
   # Without blanket, automatic and derived implementations, which say little and differ between compilers.
-  cargo "+$toolchain" public-api --package $crate --all-features -sss 2>target/api.log >target/api.txt || {
+  cargo ${toolchain[@]+"${toolchain[@]}"} public-api --package $crate --all-features -sss 2>target/api.log >target/api.txt || {
     cat target/api.log >&2
     exit 1
   }

@@ -82,10 +82,10 @@ pub(crate) struct HttpLimits {
     ///
     /// As many bytes of unread responses may be, and a
     /// quarter as many of responses that are kept for clients that reconnect.
-    #[arg(long, value_name = "BYTES", default_value_t = HttpOptions::default().arriving)]
+    #[arg(long, value_name = "BYTES", default_value_t = HttpOptions::default().request_bytes)]
     pub(crate) max_held: usize,
     /// How much of each of these limits the clients of one IP address may use, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = HttpOptions::default().share,
+    #[arg(long, value_name = "PERCENT", default_value_t = HttpOptions::default().address_share,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(crate) share: u8,
     /// An IP address from which many clients come, such as that of a proxy; can be repeated.
@@ -99,16 +99,16 @@ impl HttpLimits {
     /// These limits as options of an HTTP endpoint.
     pub(crate) fn options(&self) -> HttpOptions {
         let defaults = HttpOptions::default();
-        let shared = [&defaults.shared[..], &self.shared_addresses].concat();
+        let shared = [&defaults.shared_addresses[..], &self.shared_addresses].concat();
         defaults
             .connections(self.max_connections)
             .sessions(self.max_sessions)
             .listens(self.max_listens)
-            .arriving(self.max_held)
-            .leaving(self.max_held)
-            .kept(self.max_held / 4)
-            .share(self.share)
-            .shared(shared)
+            .request_bytes(self.max_held)
+            .response_bytes(self.max_held)
+            .replay_bytes(self.max_held / 4)
+            .address_share(self.share)
+            .shared_addresses(shared)
     }
 }
 

@@ -1,7 +1,7 @@
 //! JSON values that keep the text that was sent. A value is parsed only where a rule needs its content.
 
 mod names;
-mod path;
+pub(crate) mod path;
 mod scan;
 
 use std::collections::BTreeMap;
@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use self::names::MemberName;
-use self::path::{Path, Watch};
-use self::scan::Scanner;
+use self::scan::{Scanner, Watch};
 use crate::clipped::clipped;
 
 /// A JSON value as text. Clones and slices share the buffer that the message was read into.
@@ -62,20 +61,7 @@ impl Raw {
         Raw::scanned(&text, depth, &mut ())
     }
 
-    /// Reads bytes as [`Raw::parse`] does, and opens objects in them in the same pass: the value itself, the object that
-    /// its member `path[0]` is, the one that the member `path[1]` of that is, and so on, as far as they exist. One that is
-    /// missing may still be opened by [`Raw::object`].
-    pub(crate) fn parse_along(
-        bytes: Bytes,
-        depth: usize,
-        path: &[&str],
-    ) -> Result<(Raw, Vec<Object>), ParseError> {
-        let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
-        let mut path = Path::new(&text, path);
-        let raw = Raw::scanned(&text, depth, &mut path)?;
-        Ok((raw, path.objects()))
-    }
-
+    /// Checks a text; `watch` is told what is found.
     fn scanned(text: &ByteString, depth: usize, watch: &mut impl Watch) -> Result<Raw, ParseError> {
         match scan::value(text, depth, watch) {
             Some(place) => Ok(Raw(text.slice_ref(&text[place]))),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use proto::downstream::http::{Accept, HttpSession, Next, Payload, Place, Random, Replay, Reply, Room};
+use proto::downstream::http::{
+    Accept, HttpSession, Next, Payload, Random, Replay, Reply, Room, StreamReader,
+};
 use proto::downstream::{Output, Pipe, Served, Session};
 use proto::upstream::{self, Calls, Edge};
 use proto::wire::{self, Id, Limits, Message};
@@ -25,7 +27,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The edge of the server: a pipe, or a session over HTTP with the connections that read it.
 enum Server {
     Pipe(Box<Pipe>),
-    Http(Box<HttpSession>, Vec<Place>),
+    Http(Box<HttpSession>, Vec<StreamReader>),
 }
 
 struct Pair {
@@ -105,8 +107,8 @@ impl Pair {
                     let payload = Payload::Message(message(sent));
                     let accept = Accept::read(&HeaderMap::new()).unwrap();
                     let (outputs, reply) = session.post(payload, accept, &self.served, self.now).unwrap();
-                    if let Reply::Stream(place) = reply {
-                        places.push(place);
+                    if let Reply::Stream(reader) = reply {
+                        places.push(reader);
                     }
                     outputs
                 }
@@ -138,16 +140,16 @@ impl Pair {
         let mut arrived = Vec::new();
         if let Server::Http(session, places) = &mut self.server {
             let now = self.now;
-            places.retain(|place| {
+            places.retain(|reader| {
                 loop {
-                    match session.next(place) {
+                    match session.next(reader) {
                         Next::Event(id, message) => {
                             self.seen = Some(id.text());
                             arrived.push(message);
                         }
                         Next::Wait => return true,
                         Next::End | Next::Release(_) => {
-                            session.leave(place, now);
+                            session.leave(reader, now);
                             return false;
                         }
                     }
@@ -211,8 +213,8 @@ impl Pair {
     /// All connections are cut.
     fn cut(&mut self) {
         let Server::Http(session, places) = &mut self.server else { panic!() };
-        for place in places.drain(..) {
-            session.leave(&place, self.now);
+        for reader in places.drain(..) {
+            session.leave(&reader, self.now);
         }
     }
 

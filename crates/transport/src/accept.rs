@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::GRACE;
-use crate::crowd::{Connections, Full, Seat};
+use crate::limits::{ConnectionSlot, Connections, Full};
 
 /// How long accepting pauses where there was no room for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub(crate) async fn tcp<F, R>(
     listener: TcpListener,
     shutdown: CancellationToken,
     connections: Arc<Connections>,
-    serve: impl Fn(TcpStream, Arc<Seat>) -> F,
+    serve: impl Fn(TcpStream, Arc<ConnectionSlot>) -> F,
     refuse: impl Fn(TcpStream, Full) -> R,
 ) where
     F: Future<Output = ()> + Send + 'static,
@@ -49,7 +49,7 @@ pub(crate) async fn unix<F, R>(
     listener: UnixListener,
     shutdown: CancellationToken,
     connections: Arc<Connections>,
-    serve: impl Fn(UnixStream, Arc<Seat>) -> F,
+    serve: impl Fn(UnixStream, Arc<ConnectionSlot>) -> F,
     refuse: impl Fn(UnixStream, Full) -> R,
 ) where
     F: Future<Output = ()> + Send + 'static,
@@ -63,7 +63,7 @@ async fn run<S, F, R>(
     accept: impl AsyncFn() -> io::Result<(S, Option<IpAddr>)>,
     shutdown: CancellationToken,
     connections: Arc<Connections>,
-    serve: impl Fn(S, Arc<Seat>) -> F,
+    serve: impl Fn(S, Arc<ConnectionSlot>) -> F,
     refuse: impl Fn(S, Full) -> R,
 ) where
     F: Future<Output = ()> + Send + 'static,
@@ -79,14 +79,14 @@ async fn run<S, F, R>(
             Some(_) = open.join_next(), if !open.is_empty() => continue,
         };
         match accepted.map(|(stream, from)| (stream, connections.enter(from))) {
-            Ok((stream, Ok(seat))) => {
-                let seat = Arc::new(seat);
-                let serving = serve(stream, Arc::clone(&seat));
+            Ok((stream, Ok(slot))) => {
+                let slot = Arc::new(slot);
+                let serving = serve(stream, Arc::clone(&slot));
                 open.spawn(async move {
                     tokio::select! {
                         () = serving => {}
                         // Others need its place.
-                        () = seat.let_go().cancelled() => {}
+                        () = slot.evict().cancelled() => {}
                     }
                 });
             }

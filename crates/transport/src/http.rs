@@ -4,8 +4,8 @@
 
 mod authenticate;
 mod bodies;
+mod client_limits;
 mod cors;
-mod crowd;
 mod drive;
 mod endpoint;
 mod http_sse;
@@ -48,7 +48,7 @@ use drive::Driver;
 use endpoint::either;
 use response::{accepted, one, refused};
 
-use crate::crowd::Who;
+use crate::limits::Owner;
 
 /// Makes the routes of an endpoint, to be served by [`serve`] or as a part of an application.
 pub fn router(endpoint: &Arc<Endpoint>) -> Router {
@@ -99,8 +99,8 @@ pub fn elsewhere(paths: &Paths, revisions: Revisions, options: Options) -> Route
 
 async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request<Body>) -> Response<Body> {
     let (mut head, body) = request.into_parts();
-    let who = endpoint.crowd.who(&mut head.extensions);
-    handle(&endpoint, head, body, who).await.unwrap_or_else(refused)
+    let owner = endpoint.limits.owner(&mut head.extensions);
+    handle(&endpoint, head, body, owner).await.unwrap_or_else(refused)
 }
 
 /// Does with a request what the rules of the protocol say.
@@ -108,30 +108,32 @@ async fn handle(
     endpoint: &Arc<Endpoint>,
     mut head: Parts,
     body: impl http_body::Body<Data = Bytes> + Unpin,
-    who: Who,
+    owner: Owner,
 ) -> Result<Response<Body>, Refusal> {
     let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
     let head = Arc::new(head);
     let (headers, served) = (&head.headers, &endpoint.served);
     let accept = match rules::head(&head.method, headers, served.revisions)? {
         Head::Post(accept) => accept,
-        Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, who),
+        Head::Get(id) => return legacy::get(endpoint, headers, id, &principal, owner),
         Head::Delete(id) => return legacy::delete(endpoint, headers, id, &principal),
     };
-    let body = read(body, headers, who, endpoint).await?;
+    let body = read(body, headers, owner, endpoint).await?;
     let session = rules::session_id(headers).and_then(|id| endpoint.sessions.find(id, &principal));
     let of_session = session.as_ref().map(|session| session.rules());
     match rules::post(&head, body, accept, of_session, served, &principal)? {
         Posted::Session(payload) => match session {
             Some(session) => {
-                let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);
+                let driver = Driver::new(session, &endpoint.sessions, endpoint.options.write_timeout);
                 Ok(driver.post(payload, accept, &endpoint.options).await)
             }
             None => Err(rules::no_session()),
         },
-        Posted::Open { id, session, reply } => legacy::open(endpoint, *session, who, &id, one(reply, accept)),
+        Posted::Open { id, session, reply } => {
+            legacy::open(endpoint, *session, owner, &id, one(reply, accept))
+        }
         Posted::Call(call, request) => Ok(modern::call(endpoint, *call, *request, accept).await),
-        Posted::Listen(call, filter, peer) => modern::listen(endpoint, *call, filter, peer, who).await,
+        Posted::Listen(call, filter, peer) => modern::listen(endpoint, *call, filter, peer, owner).await,
         Posted::Reply(bytes) => Ok(one(bytes, accept)),
         Posted::Accepted => Ok(accepted()),
     }

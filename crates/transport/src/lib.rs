@@ -1,8 +1,8 @@
 //! The only crate with sockets, pipes and child processes: stdio, Streamable HTTP and HTTP+SSE, accept and
 //! connect.
 //!
-//! It frames bytes, keeps the tables of sessions and calls, and drives the machines of [`proto`]; every rule of
-//! the protocol is theirs.
+//! It frames bytes, keeps the tables of sessions and calls, and runs the state machines of [`proto`], which hold every
+//! rule of the protocol.
 
 mod accept;
 // Programs are started in process groups, which other systems lack.
@@ -10,7 +10,7 @@ mod accept;
 pub mod client;
 // Sockets use a part of it, the HTTP server all of it.
 #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
-mod crowd;
+mod limits;
 // Some errors are a client's only, and so is reading a pipe to its end.
 #[cfg_attr(not(all(unix, feature = "client")), allow(dead_code))]
 mod error;
@@ -41,19 +41,19 @@ pub use socket::serve_tcp;
 pub use socket::serve_unix_lines;
 pub use tokio_util::sync::CancellationToken;
 
-/// Whole events that wait for a slow reader before who makes them waits too.
+/// How many events wait for a slow reader. Then whoever makes them waits too.
 const BACKLOG: usize = 256;
-/// How long a running call may go on once the process is asked to end.
+/// How long a running call may go on after the process was asked to end.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
-/// How long an answer may take to be sent as one JSON object: a client takes longer silence for a server that hangs.
-/// What takes longer gets an event stream, on which its client hears that it is alive, and for which it can come back.
+/// How long a response may take to be sent as one JSON object. A response that takes longer goes out on an event stream:
+/// there the client sees comments while it waits, and can reconnect.
 #[cfg(feature = "http-server")]
-const PROMPT: std::time::Duration = std::time::Duration::from_millis(500);
-/// How long a client may read nothing of what waits for it before its connection is let go.
-const STALL: std::time::Duration = std::time::Duration::from_secs(60);
-/// Connections that an endpoint has at once where nothing else is said.
+const JSON_WITHIN: std::time::Duration = std::time::Duration::from_millis(500);
+/// How long a client may read nothing, while messages wait for it, before its connection is closed.
+const WRITE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+/// How many connections an endpoint may have by default.
 const CONNECTIONS: usize = 16_384;
-/// Bytes of messages on their way in that an endpoint holds where nothing else is said: sixteen of the longest.
-const ARRIVING: usize = 256 << 20;
-/// The part of each limit that one address may use up, in percent, where nothing else is said.
-const SHARE: u8 = 25;
+/// How many bytes of unfinished messages an endpoint may hold by default: sixteen of the longest.
+const REQUEST_BYTES: usize = 256 << 20;
+/// How much of each limit one address may use by default, in percent.
+const ADDRESS_SHARE: u8 = 25;

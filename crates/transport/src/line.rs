@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use proto::Outline;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::crowd::{Charge, Holding};
+use crate::limits::{Charge, Holding};
 
 /// How many bytes are read at once. A buffer of this length is not charged to the peer, and no more is kept between two
 /// lines.

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 use tokio_stream::StreamMap;
 use tokio_util::sync::CancellationToken;
 
-use crate::crowd::{Budget, Seat};
+use crate::limits::{Budget, ConnectionSlot};
 use crate::line::{Line, Lines};
 use crate::queue::{self, queue};
-use crate::{BACKLOG, GRACE, STALL};
+use crate::{BACKLOG, GRACE, WRITE_TIMEOUT};
 
 /// How long calls may go on whose client has ended its input. A client that launches its servers takes a few seconds
 /// before it kills one that does not end.
@@ -92,26 +92,27 @@ pub(crate) async fn serve_connection(
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
-    (seat, arriving): (Arc<Seat>, Arc<Budget>),
+    (slot, arriving): (Arc<ConnectionSlot>, Arc<Budget>),
 ) -> io::Result<()> {
-    let holding = arriving.holding(seat.who(), seat.let_go().clone());
+    let holding = arriving.holding(slot.owner(), slot.evict().clone());
     let lines = Lines::new(reader, served.limits.message).counted(holding);
-    let lines = LineSource { opening: Some(seat), ..LineSource::new(lines, served.limits) };
-    joined(lines, writer, Some(STALL), served, principal, shutdown).await
+    let lines = LineSource { opening: Some(slot), ..LineSource::new(lines, served.limits) };
+    joined(lines, writer, Some(WRITE_TIMEOUT), served, principal, shutdown).await
 }
 
 async fn joined(
     lines: impl Source,
     writer: impl AsyncWrite + Unpin,
-    stall: Option<Duration>,
+    write_timeout: Option<Duration>,
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let (out, queue) = queue();
     let stopped = shutdown.clone();
-    let served =
-        async { tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue, stall)) };
+    let served = async {
+        tokio::join!(drive(lines, out, served, principal, shutdown), write(writer, queue, write_timeout))
+    };
     tokio::select! {
         (read, written) = served => read.and(written),
         // A client that reads nothing does not keep the process.
@@ -168,7 +169,7 @@ struct LineSource<R> {
     lines: Lines<R>,
     limits: wire::Limits,
     /// Nothing but messages may come first; the connection counts as one that works from then on.
-    opening: Option<Arc<Seat>>,
+    opening: Option<Arc<ConnectionSlot>>,
     over: bool,
 }
 
@@ -188,20 +189,20 @@ impl<R: AsyncRead + Unpin + Send> Source for LineSource<R> {
             Some(Line::TooLong(_)) => Incoming::TooLong,
             Some(Line::Message(bytes)) => Incoming::Read(wire::read(bytes, &self.limits)),
         };
-        if let Some(seat) = self.opening.take() {
-            seat.works();
+        if let Some(slot) = self.opening.take() {
+            slot.works();
             self.over = !matches!(incoming, Incoming::Read(Ok(_)));
         }
         Ok(Some(incoming))
     }
 }
 
-/// Writes queued messages, a line each, and flushes when there are no more. A reader that takes nothing for so long is
-/// let go.
+/// Writes queued messages, a line each, and flushes when there are no more. Fails if the reader takes
+/// nothing for `write_timeout`.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     mut queue: queue::Receiver,
-    stall: Option<Duration>,
+    write_timeout: Option<Duration>,
 ) -> io::Result<()> {
     while let Some(first) = queue.recv().await {
         let mut next = Some(first);
@@ -211,7 +212,7 @@ async fn write(
             line.push(b'\n');
             let mut rest = &line[..];
             while !rest.is_empty() {
-                let taken = within(stall, writer.write(rest)).await?;
+                let taken = within(write_timeout, writer.write(rest)).await?;
                 if taken == 0 {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
@@ -303,8 +304,8 @@ impl Driver {
         }
     }
 
-    /// Gives a message to who reads. While there is no room for it, nothing more is read or worked on, but for so long
-    /// only as the process may still take.
+    /// Queues a message for the client. While the queue is full, nothing more is read or worked on. This gives up when
+    /// the time is over in which the process must end.
     async fn say(&mut self, message: Bytes) {
         loop {
             tokio::select! {

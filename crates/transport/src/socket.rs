@@ -12,22 +12,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::crowd::{Budget, Connections, Seat, Share, shared_by_default};
+use crate::limits::{Budget, ConnectionSlot, Connections, Share, shared_by_default};
 use crate::pipe::serve_connection;
-use crate::{ARRIVING, CONNECTIONS, SHARE, accept};
+use crate::{ADDRESS_SHARE, CONNECTIONS, REQUEST_BYTES, accept};
 
 /// What the clients of one socket hold together.
-struct Crowd {
+struct ClientLimits {
     connections: Arc<Connections>,
-    arriving: Arc<Budget>,
+    request_bytes: Arc<Budget>,
 }
 
-impl Crowd {
-    fn new() -> Crowd {
-        let share = |all, what| Share { all, each: all / 100 * usize::from(SHARE), what };
-        Crowd {
+impl ClientLimits {
+    fn new() -> ClientLimits {
+        let share = |all, what| Share { all, each: all / 100 * usize::from(ADDRESS_SHARE), what };
+        ClientLimits {
             connections: Connections::new(share(CONNECTIONS, "connections"), shared_by_default()),
-            arriving: Budget::new(share(ARRIVING, "bytes of messages that are on their way in")),
+            request_bytes: Budget::new(share(REQUEST_BYTES, "bytes of messages that are on their way in")),
         }
     }
 }
@@ -35,12 +35,12 @@ impl Crowd {
 /// Serves each connection to a TCP address as a pipe of its own, until `shutdown` is cancelled. A connection whose
 /// first line is no message is closed: browsers can be made to send HTTP anywhere.
 pub async fn serve_tcp(listener: TcpListener, served: Arc<Served>, shutdown: CancellationToken) {
-    let (token, crowd) = (shutdown.clone(), Crowd::new());
-    let connections = Arc::clone(&crowd.connections);
-    let serve = move |stream: TcpStream, seat| {
+    let (token, limits) = (shutdown.clone(), ClientLimits::new());
+    let connections = Arc::clone(&limits.connections);
+    let serve = move |stream: TcpStream, slot| {
         let (reader, writer) = stream.into_split();
-        let crowd = (seat, Arc::clone(&crowd.arriving));
-        one(reader, writer, Arc::clone(&served), Principal::anonymous(), token.clone(), crowd)
+        let limits = (slot, Arc::clone(&limits.request_bytes));
+        one(reader, writer, Arc::clone(&served), Principal::anonymous(), token.clone(), limits)
     };
     accept::tcp(listener, shutdown, connections, serve, |_, _| async {}).await;
 }
@@ -48,12 +48,12 @@ pub async fn serve_tcp(listener: TcpListener, served: Arc<Served>, shutdown: Can
 /// Serves each connection to a Unix socket in the same way. Who can reach it is up to the file's mode.
 #[cfg(unix)]
 pub async fn serve_unix_lines(listener: UnixListener, served: Arc<Served>, shutdown: CancellationToken) {
-    let (token, crowd) = (shutdown.clone(), Crowd::new());
-    let connections = Arc::clone(&crowd.connections);
-    let serve = move |stream: UnixStream, seat| {
+    let (token, limits) = (shutdown.clone(), ClientLimits::new());
+    let connections = Arc::clone(&limits.connections);
+    let serve = move |stream: UnixStream, slot| {
         let (reader, writer) = stream.into_split();
-        let crowd = (seat, Arc::clone(&crowd.arriving));
-        one(reader, writer, Arc::clone(&served), Principal::local(), token.clone(), crowd)
+        let limits = (slot, Arc::clone(&limits.request_bytes));
+        one(reader, writer, Arc::clone(&served), Principal::local(), token.clone(), limits)
     };
     accept::unix(listener, shutdown, connections, serve, |_, _| async {}).await;
 }
@@ -64,9 +64,9 @@ async fn one(
     served: Arc<Served>,
     principal: Principal,
     shutdown: CancellationToken,
-    crowd: (Arc<Seat>, Arc<Budget>),
+    limits: (Arc<ConnectionSlot>, Arc<Budget>),
 ) {
-    if let Err(error) = serve_connection(reader, writer, served, principal, shutdown, crowd).await {
+    if let Err(error) = serve_connection(reader, writer, served, principal, shutdown, limits).await {
         tracing::debug!(%error, "a connection broke off");
     }
 }

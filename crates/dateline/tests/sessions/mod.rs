@@ -164,7 +164,7 @@ async fn http_07_where_no_more_sessions_may_be_the_longest_unused_goes_and_none_
 #[testkit::test]
 async fn answers_that_nobody_fetches_are_kept_within_one_bound_and_those_of_the_longest_unused_go_first() {
     // Each keeps some 11 kB.
-    let gated = Gated::start(HttpOptions::default().kept(40_000)).await;
+    let gated = Gated::start(HttpOptions::default().replay_bytes(40_000)).await;
     let mut sessions = Vec::new();
     for _ in 0..8 {
         let live = gated.session(LATEST_LEGACY).await;
@@ -209,7 +209,7 @@ async fn listens_are_limited_and_one_that_ends_makes_room() {
 async fn a_client_that_reads_nothing_of_its_answer_is_let_go() {
     let long = Tool::new("long", "Says much.", || async { "x".repeat(32 << 20) });
     let server = Server::new("long", "1").tool(long).build().unwrap();
-    let options = HttpOptions::default().stall(Duration::from_millis(100));
+    let options = HttpOptions::default().write_timeout(Duration::from_millis(100));
     let url = serve(server, options).await;
     for revision in [None, Some(LATEST_LEGACY)] {
         let mut opened = Client::connect(&url);

@@ -14,7 +14,7 @@ pub(super) enum EraChoice {
     Session,
     /// A `ping` request, which legacy clients may send before they open a session.
     Ping,
-    /// None of these.
+    /// The request shows no era.
     Neither,
 }
 

@@ -205,7 +205,7 @@ impl Pipe {
         modern + self.session.as_ref().map_or(0, Session::owed)
     }
 
-    /// What waits for answers that will not come, since the pipe ends.
+    /// Returns the calls that wait for answers of the client, which will not come, since the pipe ends.
     pub fn abandoned(&mut self) -> Vec<Output> {
         self.session.as_mut().map(Session::abandoned).unwrap_or_default()
     }

@@ -95,7 +95,7 @@ impl Session {
         self.peer.revision.rules()
     }
 
-    /// On whose behalf the session was opened.
+    /// Returns the principal that opened the session.
     pub fn principal(&self) -> &Principal {
         &self.peer.principal
     }
@@ -337,7 +337,7 @@ impl Session {
         outputs
     }
 
-    /// What waits for answers that will not come, since the session ends.
+    /// Returns the calls that wait for answers of the client, which will not come, since the session ends.
     pub fn abandoned(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.calls).into_values().filter_map(Call::abandoned).collect()
     }

@@ -1,4 +1,4 @@
-//! What travels beside an answer: progress and log messages, in the form of the peer that asked.
+//! Progress and log messages of a call, written in the revision of the client.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

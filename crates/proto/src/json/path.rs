@@ -3,33 +3,28 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use bytestring::ByteString;
 
-use super::{Object, Raw, names};
+use super::scan::Watch;
+use super::{Object, ParseError, Raw, names};
 
-/// What the scanner tells while it checks a text. The depth of a member is that of the object that it is in; the
-/// outermost object has depth 1.
-pub(super) trait Watch {
-    /// An object or array of this depth begins.
-    fn begins(&mut self, depth: usize, is_object: bool);
-    /// A member has this name, which stands here with its quotes, and its value begins at `value`.
-    fn names(&mut self, depth: usize, name: Range<usize>, value: usize);
-    /// A value in an object or array of this depth ended before `end`.
-    fn has(&mut self, depth: usize, end: usize);
-    /// The object or array of this depth ends.
-    fn ends(&mut self, depth: usize);
-}
-
-/// Watches nothing.
-impl Watch for () {
-    fn begins(&mut self, _: usize, _: bool) {}
-    fn names(&mut self, _: usize, _: Range<usize>, _: usize) {}
-    fn has(&mut self, _: usize, _: usize) {}
-    fn ends(&mut self, _: usize) {}
+/// Reads bytes as [`Raw::parse`] does, and opens objects in them in the same pass: the value itself, the object that its
+/// member `path[0]` is, the one that the member `path[1]` of that is, and so on, as far as they exist. One that is missing
+/// may still be opened by [`Raw::object`].
+pub(crate) fn parse_along(
+    bytes: Bytes,
+    depth: usize,
+    path: &[&str],
+) -> Result<(Raw, Vec<Object>), ParseError> {
+    let text = ByteString::try_from(bytes).map_err(|_| ParseError::NotUtf8)?;
+    let mut path = Path::new(&text, path);
+    let raw = Raw::scanned(&text, depth, &mut path)?;
+    Ok((raw, path.objects()))
 }
 
 /// Opens the outermost object, the one that its member `path[0]` holds, the one that `path[1]` of that holds, and so on.
-pub(super) struct Path<'a> {
+struct Path<'a> {
     text: &'a ByteString,
     path: &'a [&'a str],
     objects: Vec<Vec<(ByteString, Raw)>>,
@@ -45,7 +40,7 @@ pub(super) struct Path<'a> {
 const MEMBERS: usize = 4;
 
 impl<'a> Path<'a> {
-    pub(super) fn new(text: &'a ByteString, path: &'a [&'a str]) -> Path<'a> {
+    fn new(text: &'a ByteString, path: &'a [&'a str]) -> Path<'a> {
         let levels = path.len() + 1;
         let (objects, last) = (Vec::with_capacity(levels), Vec::with_capacity(levels));
         Path { text, path, objects, within: 0, last, has_escapes: false }
@@ -53,7 +48,7 @@ impl<'a> Path<'a> {
 
     /// Returns the objects that were found, the outermost first. None is among them that [`Raw::object`] could not open,
     /// or whose names have escapes.
-    pub(super) fn objects(self) -> Vec<Object> {
+    fn objects(self) -> Vec<Object> {
         if self.has_escapes {
             return Vec::new();
         }
@@ -113,7 +108,6 @@ impl Watch for Path<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
@@ -132,7 +126,7 @@ mod tests {
     }
 
     fn agree(text: &str) -> usize {
-        let (raw, objects) = Raw::parse_along(Bytes::copy_from_slice(text.as_bytes()), 128, PATH).unwrap();
+        let (raw, objects) = parse_along(Bytes::copy_from_slice(text.as_bytes()), 128, PATH).unwrap();
         assert_eq!(objects, one_by_one(&raw), "{text}");
         objects.len()
     }
@@ -164,9 +158,9 @@ mod tests {
             assert_eq!(agree(text), found, "{text}");
         }
         // A name that needs to be read is left to whoever opens its object.
-        let (raw, objects) = Raw::parse_along(Bytes::from_static(br#"{"m\u0030":{}}"#), 8, PATH).unwrap();
+        let (raw, objects) = parse_along(Bytes::from_static(br#"{"m\u0030":{}}"#), 8, PATH).unwrap();
         assert!(objects.is_empty() && raw.object().is_ok_and(|object| object.get("m0").is_some()));
         let twice = Bytes::from_static(br#"{"m0":{},"m0":{"m1":{}}}"#);
-        assert_eq!(Raw::parse_along(twice, 8, PATH).unwrap().1, []);
+        assert_eq!(parse_along(twice, 8, PATH).unwrap().1, []);
     }
 }

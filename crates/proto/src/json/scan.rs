@@ -9,7 +9,26 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use super::path::Watch;
+/// What the scanner tells while it checks a text. The depth of a member is that of the object that it is in; the
+/// outermost object has depth 1.
+pub(super) trait Watch {
+    /// An object or array of this depth begins.
+    fn begins(&mut self, depth: usize, is_object: bool);
+    /// A member has this name, which stands here with its quotes, and its value begins at `value`.
+    fn names(&mut self, depth: usize, name: Range<usize>, value: usize);
+    /// A value in an object or array of this depth ended before `end`.
+    fn has(&mut self, depth: usize, end: usize);
+    /// The object or array of this depth ends.
+    fn ends(&mut self, depth: usize);
+}
+
+/// Watches nothing.
+impl Watch for () {
+    fn begins(&mut self, _: usize, _: bool) {}
+    fn names(&mut self, _: usize, _: Range<usize>, _: usize) {}
+    fn has(&mut self, _: usize, _: usize) {}
+    fn ends(&mut self, _: usize) {}
+}
 
 /// A place in a text of JSON. Its functions move over what stands there and return `None` where the text is no JSON.
 pub(super) struct Scanner<'a> {

@@ -11,6 +11,7 @@ use serde::Deserializer as _;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use spec::{Rules, meta};
 
+use crate::json::path;
 use crate::json::{Object, ParseError, Raw, write_string};
 
 /// The member of a message that holds its params.
@@ -269,7 +270,7 @@ impl Limits {
 pub fn read(bytes: Bytes, limits: &Limits) -> Result<Message, Unreadable> {
     /// Every request is read that far: its era stands in `_meta`.
     const PATH: &[&str] = &[PARAMS, meta::META];
-    let (raw, opened) = Raw::parse_along(bytes, limits.depth, PATH).map_err(Unreadable::Parse)?;
+    let (raw, opened) = path::parse_along(bytes, limits.depth, PATH).map_err(Unreadable::Parse)?;
     sort_opened(raw, opened.into_iter())
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use proto::downstream::http::{
-    Accept, Form, HttpSession, Next, Payload, Place, Posted, Random, Refusal, Replay, Reply, Room, Use, post,
+    Accept, HttpSession, Next, Payload, Posted, Random, Refusal, Replay, Reply, ResponseForm, Room,
+    StreamReader, Use, post,
 };
 use proto::downstream::{Output, Served};
 use proto::wire::Limits;
@@ -54,14 +55,14 @@ impl Opened {
     }
 
     /// Posts a call; gives its key, and where its messages are read.
-    fn call(&mut self, id: u64, sent: &[(&'static str, &str)]) -> (CallKey, Place) {
+    fn call(&mut self, id: u64, sent: &[(&'static str, &str)]) -> (CallKey, StreamReader) {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
         let accept = Accept::read(&headers(sent)).unwrap();
         let payload = Payload::Message(read(bytes(&message)).unwrap());
         let (outputs, reply) = self.session.post(payload, accept, &self.served, self.now).unwrap();
         self.step();
         match (&outputs[..], reply) {
-            ([Output::Start(key, _)], Reply::Stream(place)) => (*key, place),
+            ([Output::Start(key, _)], Reply::Stream(reader)) => (*key, reader),
             other => panic!("{other:?}"),
         }
     }
@@ -86,10 +87,10 @@ impl Opened {
         self.step();
     }
 
-    /// What is read at a place until there is nothing more: each event's id and `text`, or the response's id.
-    fn read(&mut self, place: &Place) -> Vec<(String, Value)> {
+    /// What is read by a reader until there is nothing more: each event's id and `text`, or the response's id.
+    fn read(&mut self, reader: &StreamReader) -> Vec<(String, Value)> {
         let mut found = Vec::new();
-        while let Next::Event(id, message) = self.session.next(place) {
+        while let Next::Event(id, message) = self.session.next(reader) {
             let message = parsed(&message);
             let shown = message.get("text").or(message.get("id")).unwrap().clone();
             found.push((id.text(), shown));
@@ -99,11 +100,11 @@ impl Opened {
     }
 
     /// Comes back behind an event, or opens a stream of the session's own.
-    fn open_stream(&mut self, seen: Option<&str>) -> Result<Place, u16> {
+    fn open_stream(&mut self, seen: Option<&str>) -> Result<StreamReader, u16> {
         let sent = seen.map_or_else(HeaderMap::new, |seen| headers(&[(name::LAST_EVENT_ID, seen)]));
         let opened = self.session.open_stream(&sent, MOST, self.now);
         self.step();
-        opened.map(|(place, _)| place).map_err(|refusal: Refusal| refusal.response().status().as_u16())
+        opened.map(|(reader, _)| reader).map_err(|refusal: Refusal| refusal.response().status().as_u16())
     }
 }
 
@@ -148,12 +149,12 @@ fn a_message_goes_on_the_stream_of_its_call_and_what_concerns_no_call_on_one_oth
 fn a_client_that_comes_back_is_sent_what_it_missed_and_nothing_twice() {
     for moves in [false, true] {
         let mut opened = opened(moves, "2025-11-25", Replay::default());
-        let (call, place) = opened.call(1, &[]);
-        assert_eq!(opened.session.opening(&place).unwrap().text(), "abc-c1-0");
+        let (call, reader) = opened.call(1, &[]);
+        assert_eq!(opened.session.opening(&reader).unwrap().text(), "abc-c1-0");
         opened.send(call, "a");
         opened.send(call, "b");
-        assert_eq!(ids(&opened.read(&place)), ["abc-c1-1", "abc-c1-2"]);
-        opened.session.leave(&place, opened.now);
+        assert_eq!(ids(&opened.read(&reader)), ["abc-c1-1", "abc-c1-2"]);
+        opened.session.leave(&reader, opened.now);
         opened.answer(call);
         let again = opened.open_stream(Some("abc-c1-1")).unwrap();
         assert_eq!(ids(&opened.read(&again)), ["abc-c1-2", "abc-c1-3"]);
@@ -178,9 +179,9 @@ fn a_client_that_comes_back_is_sent_what_it_missed_and_nothing_twice() {
 fn over_the_limit_a_response_that_was_missed_goes_last() {
     for moves in [false, true] {
         let mut opened = opened(moves, "2025-11-25", Replay { messages: 2, bytes: 1000 });
-        let (call, place) = opened.call(1, &[]);
-        opened.session.opening(&place);
-        opened.session.leave(&place, opened.now);
+        let (call, reader) = opened.call(1, &[]);
+        opened.session.opening(&reader);
+        opened.session.leave(&reader, opened.now);
         for text in ["a", "b", "c"] {
             opened.send(call, text);
         }
@@ -197,16 +198,16 @@ fn over_the_limit_a_response_that_was_missed_goes_last() {
 fn a_reader_that_is_behind_stops_the_call_until_it_reads_on_or_is_let_go() {
     for moves in [false, true] {
         let mut opened = opened(moves, "2025-06-18", Replay::default());
-        let (call, place) = opened.call(1, &[]);
+        let (call, reader) = opened.call(1, &[]);
         let sent =
             (0..1000).take_while(|_| matches!(opened.session.send(call, &message("a")), Room::Taken)).count();
         let full = opened.session.send(call, &message("b"));
-        assert!(matches!(full, Room::Full(stream) if stream == place.stream()), "{full:?} after {sent}");
-        assert!(matches!(opened.session.next(&place), Next::Event(_, _)));
+        assert!(matches!(full, Room::Full(stream) if stream == reader.stream()), "{full:?} after {sent}");
+        assert!(matches!(opened.session.next(&reader), Next::Event(_, _)));
         assert!(matches!(opened.session.send(call, &message("b")), Room::Taken));
         assert!(matches!(opened.session.send(call, &message("c")), Room::Full(_)));
         opened.session.give_up(call);
-        assert!(matches!(opened.session.next(&place), Next::End));
+        assert!(matches!(opened.session.next(&reader), Next::End));
         assert!(
             matches!(opened.session.send(call, &message("c")), Room::Taken),
             "it is kept for a later reader"
@@ -218,19 +219,19 @@ fn a_reader_that_is_behind_stops_the_call_until_it_reads_on_or_is_let_go() {
 fn one_message_is_an_object_and_several_are_a_stream() {
     for moves in [false, true] {
         let mut opened = opened(moves, "2025-06-18", Replay::default());
-        let (call, place) = opened.call(1, &[]);
-        assert!(matches!(opened.session.form(&place), Form::Open));
+        let (call, reader) = opened.call(1, &[]);
+        assert!(matches!(opened.session.form(&reader), ResponseForm::Open));
         opened.answer(call);
-        assert!(matches!(opened.session.form(&place), Form::Object(Some(_))));
-        let (call, place) = opened.call(2, &[]);
+        assert!(matches!(opened.session.form(&reader), ResponseForm::Object(Some(_))));
+        let (call, reader) = opened.call(2, &[]);
         opened.send(call, "progress");
-        assert!(matches!(opened.session.form(&place), Form::Stream));
+        assert!(matches!(opened.session.form(&reader), ResponseForm::Stream));
         // A client that takes one object only is not sent what comes before the response.
-        let (call, place) = opened.call(3, &[("accept", "application/json")]);
+        let (call, reader) = opened.call(3, &[("accept", "application/json")]);
         opened.send(call, "progress");
-        assert!(matches!(opened.session.form(&place), Form::Open));
+        assert!(matches!(opened.session.form(&reader), ResponseForm::Open));
         opened.answer(call);
-        let Form::Object(Some(response)) = opened.session.form(&place) else { panic!() };
+        let ResponseForm::Object(Some(response)) = opened.session.form(&reader) else { panic!() };
         assert_eq!(parsed(&response)["id"], 3);
     }
 }
@@ -241,11 +242,11 @@ fn calls_and_readers_keep_a_session_and_time_alone_ends_it() {
         let mut opened = opened(moves, "2025-06-18", Replay::default());
         let (idle, late) = (Duration::from_secs(60), Duration::from_secs(61));
         assert_eq!(opened.session.in_use(), Use::None);
-        let (call, place) = opened.call(1, &[]);
+        let (call, reader) = opened.call(1, &[]);
         assert_eq!((opened.session.in_use(), opened.session.is_stale(idle, late)), (Use::Works, false));
         opened.answer(call);
         assert_eq!((opened.session.in_use(), opened.session.is_stale(idle, late)), (Use::Read, false));
-        opened.session.leave(&place, Duration::from_secs(2));
+        opened.session.leave(&reader, Duration::from_secs(2));
         assert_eq!((opened.session.in_use(), opened.session.is_stale(idle, late)), (Use::Idle, false));
         assert!(opened.session.is_stale(idle, late + Duration::from_secs(2)));
     }
@@ -254,9 +255,9 @@ fn calls_and_readers_keep_a_session_and_time_alone_ends_it() {
 #[test]
 fn a_written_session_whose_streams_contradict_themselves_is_an_error() {
     let mut opened = opened(false, "2025-11-25", Replay::default());
-    let (call, place) = opened.call(1, &[]);
+    let (call, reader) = opened.call(1, &[]);
     opened.send(call, "a");
-    opened.read(&place);
+    opened.read(&reader);
     let written = serde_json::to_value(&opened.session).unwrap();
     let read = |value: &Value| serde_json::from_str::<HttpSession>(&value.to_string());
     assert!(read(&written).is_ok());

@@ -1,4 +1,4 @@
-//! Bodies on their way in and out, with what they cost.
+//! Reads the bodies of requests and sends the bodies of responses, and counts their bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,40 +16,43 @@ use tokio_util::sync::CancellationToken;
 
 use super::endpoint::Endpoint;
 use super::response::full;
-use crate::crowd::{Budget, Charge, Full, Holding, Seat, Who};
+use crate::limits::{Budget, Charge, ConnectionSlot, Full, Holding, Owner};
 
-/// How much of a body is still read that nobody wants, so that its sender, who may read nothing before all is
-/// written, gets to read why: what a client sends whose message is twice as long as it may be.
+/// How many bytes of a refused body are still read. Some clients read no answer before they have written the whole body;
+/// this lets a client read why, if its message is up to twice as long as the default limit allows.
 const DRAINED: usize = 32 << 20;
-/// How long it is read.
+/// How long a refused body is read.
 const DRAINING: Duration = Duration::from_secs(5);
-/// Frames of a response below this length count for nothing: every connection has such a buffer anyway.
+/// Frames of a response that are shorter than this are not counted: every connection has such a buffer anyway.
 const SMALL: usize = 4 << 10;
 
-/// A request's body on its way in. What is not read of it by whoever answers is read for a while after the answer.
-pub(crate) struct Arriving {
+/// The body of a request. When the handler drops it before its end, the rest is read for a while.
+pub(crate) struct RequestBody {
     body: Option<Incoming>,
-    seat: Arc<Seat>,
-    /// The client sends it only once it is asked for.
+    slot: Arc<ConnectionSlot>,
+    /// The client sends the body only after `100 Continue`.
     on_demand: bool,
-    /// All of it was read. A body in chunks does not know that it has ended.
+    /// The whole body was read. hyper does not know the end of a chunked body before it has read it.
     ended: bool,
 }
 
-impl Arriving {
-    pub(crate) fn of(request: http::Request<Incoming>, seat: &Arc<Seat>) -> http::Request<Arriving> {
+impl RequestBody {
+    pub(crate) fn of(
+        request: http::Request<Incoming>,
+        slot: &Arc<ConnectionSlot>,
+    ) -> http::Request<RequestBody> {
         let on_demand = request.headers().contains_key(header::EXPECT);
         request.map(|body| {
             let ended = body.is_end_stream();
             if ended {
-                seat.works();
+                slot.works();
             }
-            Arriving { body: Some(body), seat: Arc::clone(seat), on_demand, ended }
+            RequestBody { body: Some(body), slot: Arc::clone(slot), on_demand, ended }
         })
     }
 }
 
-impl http_body::Body for Arriving {
+impl http_body::Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -62,7 +65,7 @@ impl http_body::Body for Arriving {
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if frame.is_none() || body.is_end_stream() {
             self.ended = true;
-            self.seat.works();
+            self.slot.works();
         }
         Poll::Ready(frame)
     }
@@ -76,7 +79,7 @@ impl http_body::Body for Arriving {
     }
 }
 
-impl Drop for Arriving {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         let rest = self.body.take().filter(|_| !self.ended && !self.on_demand);
         if let (Some(rest), Ok(runtime)) = (rest, tokio::runtime::Handle::try_current()) {
@@ -85,7 +88,7 @@ impl Drop for Arriving {
     }
 }
 
-/// Reads the rest of a body; the connection is closed where there is more of it.
+/// Reads the rest of a body. If there is more than [`DRAINED`], hyper closes the connection.
 async fn drain(mut body: Incoming) {
     let all = async {
         let mut read = 0;
@@ -99,25 +102,25 @@ async fn drain(mut body: Incoming) {
     let _ = tokio::time::timeout(DRAINING, all).await;
 }
 
-/// A response's body on its way out: what was not written yet counts.
-pub(crate) struct Leaving {
+/// The body of a response. It counts the bytes that are not written yet.
+pub(crate) struct ResponseBody {
     body: Body,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
     holding: Arc<Holding>,
 }
 
-impl Leaving {
+impl ResponseBody {
     pub(crate) fn of(
         response: http::Response<Body>,
-        seat: &Arc<Seat>,
+        slot: &Arc<ConnectionSlot>,
         holding: &Arc<Holding>,
-    ) -> http::Response<Leaving> {
-        let (seat, holding) = (Arc::clone(seat), Arc::clone(holding));
-        response.map(|body| Leaving { body, seat, holding })
+    ) -> http::Response<ResponseBody> {
+        let (slot, holding) = (Arc::clone(slot), Arc::clone(holding));
+        response.map(|body| ResponseBody { body, slot, holding })
     }
 }
 
-impl http_body::Body for Leaving {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -145,9 +148,9 @@ impl http_body::Body for Leaving {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
-        self.seat.waits();
+        self.slot.waits();
     }
 }
 
@@ -158,11 +161,11 @@ enum Unread {
     Full(Full),
 }
 
-/// Reads a request's body. It gets memory as it arrives, whatever length it announces.
+/// Reads the body of a request. Memory is allocated for what has arrived, not for the length that was announced.
 pub(crate) async fn read(
     body: impl http_body::Body<Data = Bytes> + Unpin,
     headers: &HeaderMap,
-    who: Who,
+    owner: Owner,
     endpoint: &Endpoint,
 ) -> Result<Bytes, Refusal> {
     let limit = endpoint.served.limits.message;
@@ -171,15 +174,15 @@ pub(crate) async fn read(
         return Err(too_long(limit));
     }
     let busy = |why: &str| Refusal::for_now(StatusCode::SERVICE_UNAVAILABLE, why);
-    let let_go = CancellationToken::new();
+    let evict = CancellationToken::new();
     tokio::select! {
         biased;
-        read = collect(body, limit, &endpoint.crowd.arriving, who, &let_go) => read.map_err(|why| match why {
+        read = collect(body, limit, &endpoint.limits.request_bytes, owner, &evict) => read.map_err(|why| match why {
             Unread::TooLong => too_long(limit),
             Unread::Broken => Refusal::new(StatusCode::BAD_REQUEST, "the body ended before it was complete"),
             Unread::Full(limit) => full(&limit),
         }),
-        () = let_go.cancelled() => Err(busy("others need the room that this unfinished body held; try again later")),
+        () = evict.cancelled() => Err(busy("others need the room that this unfinished body held; try again later")),
         () = endpoint.shutdown.cancelled() => Err(busy("the server is going down")),
         () = tokio::time::sleep(endpoint.options.body_timeout) => {
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive"))
@@ -192,14 +195,14 @@ fn too_long(limit: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, &why)
 }
 
-/// Puts the parts of a body together, and charges for them. `let_go` is cancelled when others need the room of a body
-/// that is not complete.
+/// Joins the frames of a body, and counts their bytes. `evict` is cancelled when others need the room of an unfinished
+/// body.
 async fn collect(
     mut body: impl http_body::Body<Data = Bytes> + Unpin,
     limit: usize,
     budget: &Arc<Budget>,
-    who: Who,
-    let_go: &CancellationToken,
+    owner: Owner,
+    evict: &CancellationToken,
 ) -> Result<Bytes, Unread> {
     let first = part(&mut body, 0, limit).await?.unwrap_or_default();
     if body.is_end_stream() {
@@ -208,11 +211,11 @@ async fn collect(
         if first.is_empty() {
             return Ok(first);
         }
-        if let Ok(charge) = budget.try_take(who, first.len()) {
+        if let Ok(charge) = budget.try_take(owner, first.len()) {
             return Ok(charge.hold(Vec::from(first)));
         }
     }
-    let holding = budget.holding(who, let_go.clone());
+    let holding = budget.holding(owner, evict.clone());
     let (mut bytes, mut next) = (Vec::new(), Some(first));
     let mut charge: Option<Charge> = None;
     while let Some(data) = next {
@@ -240,7 +243,7 @@ async fn collect(
     })
 }
 
-/// The next part of a body of which so many bytes were read; `None` at its end.
+/// Returns the next frame of data of a body of which `read` bytes were read; `None` at its end.
 async fn part(
     body: &mut (impl http_body::Body<Data = Bytes> + Unpin),
     read: usize,

@@ -20,16 +20,16 @@ use super::reading::Reading;
 use super::response::{accepted, one, refused};
 use super::session::OpenSession;
 use super::sessions::Sessions;
-use crate::crowd::Counted;
-use crate::{BACKLOG, PROMPT};
+use crate::limits::Counted;
+use crate::{BACKLOG, JSON_WITHIN};
 
 /// A session with what it takes to do what its machine says.
 #[derive(Clone)]
 pub(crate) struct Driver {
     session: Arc<OpenSession>,
     sessions: Weak<Sessions>,
-    /// How long a client may read nothing before its connection is let go.
-    stall: Duration,
+    /// How long a client may read nothing before its connection is closed.
+    write_timeout: Duration,
 }
 
 /// What the task of a call or a listen keeps: it does not keep the session open.
@@ -37,13 +37,13 @@ pub(crate) struct Driver {
 struct OfTask {
     session: Weak<OpenSession>,
     sessions: Weak<Sessions>,
-    stall: Duration,
+    write_timeout: Duration,
 }
 
 impl OfTask {
     fn driver(&self) -> Option<Driver> {
-        let (sessions, stall) = (Weak::clone(&self.sessions), self.stall);
-        self.session.upgrade().map(|session| Driver { session, sessions, stall })
+        let (sessions, write_timeout) = (Weak::clone(&self.sessions), self.write_timeout);
+        self.session.upgrade().map(|session| Driver { session, sessions, write_timeout })
     }
 
     /// Passes on an event of a call.
@@ -56,13 +56,17 @@ impl OfTask {
 }
 
 impl Driver {
-    pub(crate) fn new(session: Arc<OpenSession>, sessions: &Arc<Sessions>, stall: Duration) -> Driver {
-        Driver { session, sessions: Arc::downgrade(sessions), stall }
+    pub(crate) fn new(
+        session: Arc<OpenSession>,
+        sessions: &Arc<Sessions>,
+        write_timeout: Duration,
+    ) -> Driver {
+        Driver { session, sessions: Arc::downgrade(sessions), write_timeout }
     }
 
     fn of_task(&self) -> OfTask {
         let (session, sessions) = (Arc::downgrade(&self.session), Weak::clone(&self.sessions));
-        OfTask { session, sessions, stall: self.stall }
+        OfTask { session, sessions, write_timeout: self.write_timeout }
     }
 
     /// Takes in what a POST carried, and answers it.
@@ -141,8 +145,8 @@ impl Driver {
         }
     }
 
-    /// Puts a message on a call's stream. While the reader of the stream is behind, whoever makes the messages waits; a
-    /// reader that stands still is let go.
+    /// Puts a message on a call's stream. While the reader of the stream is behind, whoever makes the messages waits. A
+    /// reader that reads nothing for too long is closed.
     async fn send(&self, key: CallKey, bytes: &Bytes) {
         let put = || {
             self.session.with(|state| match state.machine.send(key, bytes) {
@@ -158,7 +162,7 @@ impl Driver {
             if put().is_none() {
                 break;
             }
-            if tokio::time::timeout(self.stall, changed).await.is_err() {
+            if tokio::time::timeout(self.write_timeout, changed).await.is_err() {
                 self.session.with(|state| state.machine.give_up(key));
             }
         }
@@ -217,7 +221,7 @@ impl Driver {
     /// Starts a listen, and waits a moment until it is in place: what changes once the client had its answer is told.
     async fn listen(&self, key: CallKey, filter: Filter, peer: Arc<Peer>) {
         let placed = self.start_listening(key, filter, peer);
-        let _ = tokio::time::timeout(PROMPT, placed).await;
+        let _ = tokio::time::timeout(JSON_WITHIN, placed).await;
     }
 
     fn start_listening(&self, key: CallKey, filter: Filter, peer: Arc<Peer>) -> oneshot::Receiver<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::downstream::Served;
 use tokio_util::sync::CancellationToken;
 
-use super::crowd::Crowd;
+use super::client_limits::ClientLimits;
 use super::options::{Options, Paths};
 use super::request_guard::RequestGuard;
 use super::sessions::Sessions;
@@ -14,7 +14,7 @@ use super::sessions::Sessions;
 pub struct Endpoint {
     pub(crate) served: Arc<Served>,
     pub(crate) options: Options,
-    pub(crate) crowd: Crowd,
+    pub(crate) limits: ClientLimits,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) guard: Arc<RequestGuard>,
     pub(crate) shutdown: CancellationToken,
@@ -34,8 +34,8 @@ impl Endpoint {
     ) -> Arc<Endpoint> {
         Arc::new(Endpoint {
             served,
-            crowd: Crowd::new(&options),
-            sessions: Sessions::new(options.kept),
+            limits: ClientLimits::new(&options),
+            sessions: Sessions::new(options.replay_bytes),
             guard: RequestGuard::new(options.clone()),
             options,
             shutdown,

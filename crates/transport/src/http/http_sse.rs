@@ -1,4 +1,4 @@
-//! HTTP+SSE: one event stream carries all that the server says, and messages to it are posted beside it.
+//! HTTP+SSE: the server sends everything on one event stream, and the client posts its messages to another path.
 //!
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
@@ -22,29 +22,29 @@ use super::bodies::read;
 use super::endpoint::Endpoint;
 use super::response::{accepted, event_stream, full, refused};
 use super::sessions::random;
-use crate::crowd::{Full, Share, Table, Who};
+use crate::limits::{Full, Owner, Share, Table};
 use crate::pipe::{Incoming, Source, drive};
 use crate::queue::queue;
-use crate::{STALL, sse};
+use crate::{WRITE_TIMEOUT, sse};
 
-/// How many posted messages wait for the machine, which waits for who reads the stream. Those who post more wait too.
+/// How many posted messages wait in a session whose stream is read slowly. Further posts wait for their response.
 const POSTED: usize = 32;
 
-/// The way into a session.
+/// The sending side of a session: gives it the messages that are posted.
 #[derive(Clone)]
-pub(crate) struct Posts {
+pub(crate) struct SseSession {
     messages: mpsc::Sender<Result<Message, Unreadable>>,
     /// On whose behalf the session was opened.
     principal: Principal,
     /// How its revision behaves, once one was agreed on.
     rules: Arc<OnceLock<&'static Rules>>,
     /// Ends the stream.
-    let_go: CancellationToken,
-    /// A message was posted.
+    evict: CancellationToken,
+    /// The client has posted a message.
     used: bool,
 }
 
-/// The other end of it.
+/// The receiving side of a session.
 struct Posted {
     messages: mpsc::Receiver<Result<Message, Unreadable>>,
     rules: Arc<OnceLock<&'static Rules>>,
@@ -60,8 +60,8 @@ impl Source for Posted {
     }
 }
 
-/// The open streams, by the id of the session that each is.
-type Sessions = Table<Arc<str>, Posts>;
+/// The open sessions, by id.
+type Sessions = Table<Arc<str>, SseSession>;
 
 /// HTTP+SSE beside an endpoint.
 pub(crate) struct HttpSse {
@@ -80,14 +80,14 @@ impl HttpSse {
 }
 
 /// Ends one session where no more may be open: the oldest of those on which the client never said anything.
-fn make_room(sessions: &mut Sessions, share: Share, who: Who) -> Result<(), Full> {
-    let Err(full) = share.room(who, sessions.len(), sessions.len_of(who), 1) else {
+fn make_room(sessions: &mut Sessions, share: Share, owner: Owner) -> Result<(), Full> {
+    let Err(full) = share.room(owner, sessions.len(), sessions.len_of(owner), 1) else {
         return Ok(());
     };
-    let unused = sessions.oldest(full.own().then_some(who)).find(|(_, posts)| !posts.used);
+    let unused = sessions.oldest(full.own().then_some(owner)).find(|(_, session)| !session.used);
     let unused = unused.map(|(id, _)| Arc::clone(id)).ok_or(full)?;
-    if let Some(posts) = sessions.remove(&unused) {
-        posts.let_go.cancel();
+    if let Some(session) = sessions.remove(&unused) {
+        session.evict.cancel();
     }
     Ok(())
 }
@@ -120,18 +120,19 @@ async fn open(
 ) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
     let (mut head, _) = request.into_parts();
-    let who = endpoint.crowd.who(&mut head.extensions);
+    let owner = endpoint.limits.owner(&mut head.extensions);
     let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
     rules::open(&head.method, &head.headers)?;
     let id: Arc<str> = rules::new_session_id(random())?.into();
     let (messages, incoming) = mpsc::channel(POSTED);
-    let (rules, let_go) = (Arc::new(OnceLock::new()), CancellationToken::new());
+    let (rules, evict) = (Arc::new(OnceLock::new()), CancellationToken::new());
     let source = Posted { messages: incoming, rules: Arc::clone(&rules) };
-    let posts = Posts { messages, principal: principal.clone(), rules, let_go: let_go.clone(), used: false };
+    let session =
+        SseSession { messages, principal: principal.clone(), rules, evict: evict.clone(), used: false };
     {
         let mut sessions = http_sse.sessions();
-        make_room(&mut sessions, endpoint.crowd.sessions, who).map_err(|limit| full(&limit))?;
-        sessions.insert(Arc::clone(&id), who, posts);
+        make_room(&mut sessions, endpoint.limits.sessions, owner).map_err(|limit| full(&limit))?;
+        sessions.insert(Arc::clone(&id), owner, session);
     }
     let first = sse::event_of("endpoint", rules::message_url(path, &id).into());
     let open = Open { http_sse: Arc::clone(http_sse), id };
@@ -148,7 +149,7 @@ async fn open(
     tokio::spawn(async move {
         tokio::select! {
             _ = driving => {}
-            () = let_go.cancelled() => {}
+            () = evict.cancelled() => {}
         }
     });
     Ok(event_stream(stream::unfold(
@@ -174,22 +175,22 @@ pub(crate) async fn message(State(http_sse): State<Arc<HttpSse>>, request: Reque
 async fn post(http_sse: &Arc<HttpSse>, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let endpoint = &http_sse.endpoint;
     let (mut head, body) = request.into_parts();
-    let who = endpoint.crowd.who(&mut head.extensions);
+    let owner = endpoint.limits.owner(&mut head.extensions);
     let principal = endpoint.options.authenticate.authenticate(&mut head).await?;
     rules::head(&head.method, &head.headers)?;
     let head = Arc::new(head);
-    let posts = rules::session_id(head.uri.query()).and_then(|id| {
+    let session = rules::session_id(head.uri.query()).and_then(|id| {
         let mut sessions = http_sse.sessions();
-        sessions.get_mut(&*id).filter(|posts| posts.principal == principal)?;
-        let posts = sessions.touch(&*id)?;
-        posts.used = true;
-        Some(posts.clone())
+        sessions.get_mut(&*id).filter(|session| session.principal == principal)?;
+        let session = sessions.touch(&*id)?;
+        session.used = true;
+        Some(session.clone())
     });
-    let posts = posts.ok_or_else(rules::no_session)?;
-    let body = read(body, &head.headers, who, endpoint).await?;
-    let message = rules::post(&head, body, posts.rules.get().copied(), &endpoint.served.limits)?;
+    let session = session.ok_or_else(rules::no_session)?;
+    let body = read(body, &head.headers, owner, endpoint).await?;
+    let message = rules::post(&head, body, session.rules.get().copied(), &endpoint.served.limits)?;
     // Who sends faster than the machine works waits; it fails where the stream has just ended.
-    match posts.messages.send_timeout(message, STALL).await {
+    match session.messages.send_timeout(message, WRITE_TIMEOUT).await {
         Ok(()) => Ok(accepted()),
         Err(SendTimeoutError::Closed(_)) => Err(rules::no_session()),
         Err(SendTimeoutError::Timeout(_)) => Err(Refusal::for_now(

@@ -18,7 +18,7 @@ use super::endpoint::Endpoint;
 use super::response::{full, json};
 use super::session::OpenSession;
 use super::sessions::random;
-use crate::crowd::Who;
+use crate::limits::Owner;
 
 /// Puts a new session into the table; `reply` gets its id.
 ///
@@ -27,7 +27,7 @@ use crate::crowd::Who;
 pub(crate) fn open(
     endpoint: &Endpoint,
     session: Session,
-    who: Who,
+    owner: Owner,
     request: &Id,
     mut reply: Response<Body>,
 ) -> Result<Response<Body>, Refusal> {
@@ -35,7 +35,7 @@ pub(crate) fn open(
     let random = random().zip(random()).map(|(id, events)| Random { id, events });
     let (id, session) = HttpSession::open(session, request, random, options.replay)?;
     let session = OpenSession::new(session, Arc::clone(sessions.kept()), Arc::clone(&endpoint.served));
-    sessions.insert(&id, who, session, endpoint.crowd.sessions, options.session_idle);
+    sessions.insert(&id, owner, session, endpoint.limits.sessions, options.session_idle);
     if let Ok(id) = HeaderValue::from_str(&id) {
         reply.headers_mut().insert(HeaderName::from_static(name::SESSION_ID), id);
     }
@@ -67,11 +67,11 @@ pub(crate) fn get(
     headers: &HeaderMap,
     id: &str,
     principal: &Principal,
-    who: Who,
+    owner: Owner,
 ) -> Result<Response<Body>, Refusal> {
     let session = endpoint.sessions.find(id, principal).ok_or_else(rules::no_session)?;
     rules::get(headers, session.rules())?;
-    let room = endpoint.crowd.listens.enter(who).map_err(|limit| full(&limit))?;
-    let driver = Driver::new(session, &endpoint.sessions, endpoint.options.stall);
+    let room = endpoint.limits.listens.enter(owner).map_err(|limit| full(&limit))?;
+    let driver = Driver::new(session, &endpoint.sessions, endpoint.options.write_timeout);
     driver.stream(headers, &endpoint.options, &endpoint.shutdown, room)
 }

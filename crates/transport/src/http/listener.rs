@@ -19,15 +19,15 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
-use super::bodies::{Arriving, Leaving};
-use super::crowd::Crowd;
+use super::bodies::{RequestBody, ResponseBody};
+use super::client_limits::ClientLimits;
 use super::endpoint::Endpoint;
 use super::options::Options;
 use super::plain::{answer, is_plain};
 use super::response;
 use super::write_timeout::WriteTimeout;
 use crate::accept;
-use crate::crowd::{Full, Seat};
+use crate::limits::{ConnectionSlot, Full};
 
 /// How long a client may take to send a request's head.
 const HEAD: Duration = Duration::from_secs(30);
@@ -53,12 +53,18 @@ struct Answers {
 /// # Errors
 /// When the listener fails for good.
 pub async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>, router: Router) -> io::Result<()> {
-    let (shutdown, crowd, stall) =
-        (endpoint.shutdown.clone(), endpoint.crowd.clone(), endpoint.options.stall);
-    let (token, connections) = (shutdown.clone(), Arc::clone(&crowd.connections));
+    let (shutdown, limits, write_timeout) =
+        (endpoint.shutdown.clone(), endpoint.limits.clone(), endpoint.options.write_timeout);
+    let (token, connections) = (shutdown.clone(), Arc::clone(&limits.connections));
     let answers = Answers { endpoint: Some(endpoint), router };
-    let serve = move |stream, seat| {
-        connection(WriteTimeout::new(stream, stall), answers.clone(), seat, crowd.clone(), token.clone())
+    let serve = move |stream, slot| {
+        connection(
+            WriteTimeout::new(stream, write_timeout),
+            answers.clone(),
+            slot,
+            limits.clone(),
+            token.clone(),
+        )
     };
     accept::tcp(listener, shutdown, connections, serve, refuse).await;
     Ok(())
@@ -68,15 +74,15 @@ pub async fn serve(listener: TcpListener, endpoint: Arc<Endpoint>, router: Route
 #[cfg(unix)]
 pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: CancellationToken) {
     let options = Options::default();
-    let (token, crowd) = (shutdown.clone(), Crowd::new(&options));
-    let connections = Arc::clone(&crowd.connections);
+    let (token, limits) = (shutdown.clone(), ClientLimits::new(&options));
+    let connections = Arc::clone(&limits.connections);
     let answers = Answers { endpoint: None, router };
-    let serve = move |stream, seat| {
+    let serve = move |stream, slot| {
         connection(
-            WriteTimeout::new(stream, options.stall),
+            WriteTimeout::new(stream, options.write_timeout),
             answers.clone(),
-            seat,
-            crowd.clone(),
+            slot,
+            limits.clone(),
             token.clone(),
         )
     };
@@ -86,14 +92,16 @@ pub async fn serve_unix(listener: UnixListener, router: Router, shutdown: Cancel
 impl Answers {
     async fn answer(
         mut self,
-        request: hyper::Request<Arriving>,
-        seat: &Arc<Seat>,
+        request: hyper::Request<RequestBody>,
+        slot: &Arc<ConnectionSlot>,
     ) -> Result<Response<Body>, Infallible> {
         match &self.endpoint {
-            Some(endpoint) if is_plain(endpoint, &request) => Ok(answer(endpoint, request, seat.who()).await),
+            Some(endpoint) if is_plain(endpoint, &request) => {
+                Ok(answer(endpoint, request, slot.owner()).await)
+            }
             _ => {
                 let mut request = request.map(Body::new);
-                request.extensions_mut().insert(Arc::clone(seat));
+                request.extensions_mut().insert(Arc::clone(slot));
                 self.router.call(request).await
             }
         }
@@ -104,19 +112,21 @@ impl Answers {
 async fn connection<S>(
     stream: S,
     answers: Answers,
-    seat: Arc<Seat>,
-    crowd: Crowd,
+    slot: Arc<ConnectionSlot>,
+    limits: ClientLimits,
     shutdown: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let leaving = crowd.leaving.holding(seat.who(), seat.let_go().clone());
-    let at = Arc::clone(&seat);
+    let leaving = limits.response_bytes.holding(slot.owner(), slot.evict().clone());
+    let at = Arc::clone(&slot);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let (seat, leaving) = (Arc::clone(&at), Arc::clone(&leaving));
-        let request = Arriving::of(request, &seat);
+        let (slot, leaving) = (Arc::clone(&at), Arc::clone(&leaving));
+        let request = RequestBody::of(request, &slot);
         let answers = answers.clone();
-        async move { answers.answer(request, &seat).await.map(|response| Leaving::of(response, &seat, &leaving)) }
+        async move {
+            answers.answer(request, &slot).await.map(|response| ResponseBody::of(response, &slot, &leaving))
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -132,7 +142,7 @@ async fn connection<S>(
     loop {
         tokio::select! {
             _ = &mut connection => return,
-            () = tokio::time::sleep(LEAVING) => if seat.is_waiting() { return },
+            () = tokio::time::sleep(LEAVING) => if slot.is_waiting() { return },
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::endpoint::Endpoint;
 use super::response::{Frames, accepted, events, full_for, json, within};
 use crate::BACKLOG;
-use crate::crowd::{Counted, Who};
+use crate::limits::{Counted, Owner};
 
 /// Answers a call: with one JSON object where the service has nothing else to say, and with an event stream where it has,
 /// or where it takes longer than a connection may be quiet.
@@ -52,9 +52,9 @@ pub(crate) async fn listen(
     mut call: Call,
     filter: Filter,
     peer: Arc<Peer>,
-    who: Who,
+    owner: Owner,
 ) -> Result<Response<Body>, Refusal> {
-    let room = endpoint.crowd.listens.enter(who).map_err(|limit| full_for(call.id(), &limit))?;
+    let room = endpoint.limits.listens.enter(owner).map_err(|limit| full_for(call.id(), &limit))?;
     let listening = endpoint.served.service.listen(filter, peer).await;
     let listening = listening.map_err(|rejection| Refusal::of(call.id(), &rejection))?;
     let acknowledged = call.listening(listening.honoured);
@@ -73,7 +73,7 @@ pub(crate) async fn listen(
 struct Running {
     endpoint: Arc<Endpoint>,
     call: Call,
-    /// What the service does for the call, until it has answered.
+    /// The service's work on the call; `None` after it has answered.
     work: Option<BoxFuture<'static, Result<Answer, Rejection>>>,
     events: EventQueue,
     /// The answer, while events are sent that came before it.

@@ -12,7 +12,7 @@ use http::{HeaderValue, Method as Verb, Request, Response, header};
 use super::endpoint::Endpoint;
 use super::handle;
 use super::response::refused;
-use crate::crowd::Who;
+use crate::limits::Owner;
 
 /// Whether a request needs no router: it is to the endpoint's path, and no page sent it.
 pub(crate) fn is_plain<B>(endpoint: &Endpoint, request: &Request<B>) -> bool {
@@ -23,13 +23,13 @@ pub(crate) fn is_plain<B>(endpoint: &Endpoint, request: &Request<B>) -> bool {
 }
 
 /// Answers a plain request.
-pub(crate) async fn answer<B>(endpoint: &Arc<Endpoint>, request: Request<B>, who: Who) -> Response<Body>
+pub(crate) async fn answer<B>(endpoint: &Arc<Endpoint>, request: Request<B>, owner: Owner) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let (head, mut body) = request.into_parts();
     let answered = match endpoint.guard.check(&head.uri, &head.headers) {
-        Ok(()) => handle(endpoint, head, &mut body, who).await,
+        Ok(()) => handle(endpoint, head, &mut body, owner).await,
         Err(refusal) => Err(refusal),
     };
     let mut response = answered.unwrap_or_else(refused);

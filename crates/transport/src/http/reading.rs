@@ -6,20 +6,20 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use proto::downstream::http::{Accept, EventId, Form, Next, Place};
+use proto::downstream::http::{Accept, EventId, Next, ResponseForm, StreamReader};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::options::Options;
 use super::response::{accepted, event_stream, json};
 use super::session::OpenSession;
-use crate::crowd::Counted;
-use crate::{PROMPT, sse};
+use crate::limits::Counted;
+use crate::{JSON_WITHIN, sse};
 
-/// A connection that reads a stream. When it is dropped the stream stays for a connection that comes back.
+/// A connection that reads a stream. When it is dropped, the stream stays, so that the client can reconnect to it.
 pub(crate) struct Reading {
     session: Arc<OpenSession>,
-    place: Place,
+    place: StreamReader,
     /// Wakes when there is something to read, or no more.
     changed: Arc<Notify>,
     /// Its place among the streams that have no end.
@@ -34,7 +34,7 @@ impl Drop for Reading {
 }
 
 impl Reading {
-    pub(crate) fn new(session: Arc<OpenSession>, place: Place, room: Option<Counted>) -> Reading {
+    pub(crate) fn new(session: Arc<OpenSession>, place: StreamReader, room: Option<Counted>) -> Reading {
         let changed = session.with(|state| state.signal(place.stream()));
         Reading { session, place, changed, _room: room }
     }
@@ -42,19 +42,19 @@ impl Reading {
     /// Answers a POST: by one JSON object where there is nothing else to say and it comes promptly, else by an event
     /// stream.
     pub(crate) async fn answer(self, accept: Accept, options: &Options) -> Response<Body> {
-        let deadline = tokio::time::Instant::now() + PROMPT;
+        let deadline = tokio::time::Instant::now() + JSON_WITHIN;
         while accept.object() {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             let form = self.session.with(|state| state.machine.form(&self.place));
             match form {
-                Form::Object(Some(message)) => return json(StatusCode::OK, message),
-                Form::Object(None) => return accepted(),
-                Form::Stream => break,
-                Form::Open if !accept.stream() => changed.await,
-                Form::Open if tokio::time::timeout_at(deadline, changed).await.is_err() => break,
-                Form::Open => {}
+                ResponseForm::Object(Some(message)) => return json(StatusCode::OK, message),
+                ResponseForm::Object(None) => return accepted(),
+                ResponseForm::Stream => break,
+                ResponseForm::Open if !accept.stream() => changed.await,
+                ResponseForm::Open if tokio::time::timeout_at(deadline, changed).await.is_err() => break,
+                ResponseForm::Open => {}
             }
         }
         let opening = self.session.with(|state| state.machine.opening(&self.place));

@@ -13,7 +13,7 @@ use proto::downstream::Frame;
 use proto::downstream::http::{Accept, Refusal};
 use proto::wire::Id;
 
-use crate::crowd::Full;
+use crate::limits::Full;
 use crate::sse;
 
 /// The messages that answer a modern request.

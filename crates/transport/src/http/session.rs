@@ -14,25 +14,25 @@ use tokio::sync::Notify;
 
 use crate::BACKLOG;
 
-/// The bytes of messages that all sessions of an endpoint keep.
+/// Counts the bytes of messages that all sessions of an endpoint keep for clients that reconnect.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ReplayBytes {
     bytes: AtomicUsize,
     most: usize,
 }
 
-impl Kept {
-    pub(crate) fn new(most: usize) -> Arc<Kept> {
-        Arc::new(Kept { bytes: AtomicUsize::new(0), most })
+impl ReplayBytes {
+    pub(crate) fn new(most: usize) -> Arc<ReplayBytes> {
+        Arc::new(ReplayBytes { bytes: AtomicUsize::new(0), most })
     }
 
-    /// Whether the sessions keep more than they may.
+    /// Returns whether the sessions keep more than they may.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.most
     }
 
-    /// Whether the sessions have forgotten enough after they kept too much: an eighth more than needed, so that not
-    /// every message has all sessions looked through.
+    /// Returns whether the sessions have dropped enough: an eighth more than needed, so that the next message does not
+    /// start the search again.
     pub(crate) fn is_enough(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) <= self.most / 8 * 7
     }
@@ -55,7 +55,7 @@ pub(crate) struct State {
     listens: HashMap<CallKey, AbortHandle>,
     /// What wakes those who wait for a stream.
     signals: HashMap<StreamId, Arc<Notify>>,
-    kept: Arc<Kept>,
+    kept: Arc<ReplayBytes>,
     /// How many bytes of `kept` are of this session.
     counted: usize,
 }
@@ -110,7 +110,7 @@ impl State {
 
 impl OpenSession {
     /// A session that was just opened.
-    pub(crate) fn new(session: HttpSession, kept: Arc<Kept>, served: Arc<Served>) -> OpenSession {
+    pub(crate) fn new(session: HttpSession, kept: Arc<ReplayBytes>, served: Arc<Served>) -> OpenSession {
         OpenSession {
             served,
             rules: session.rules(),

@@ -6,26 +6,26 @@ use std::time::Duration;
 use proto::Principal;
 use proto::downstream::http::Use;
 
-use super::session::{Kept, OpenSession};
-use crate::crowd::{Full, Share, Table, Who};
+use super::session::{OpenSession, ReplayBytes};
+use crate::limits::{Full, Owner, Share, Table};
 
-/// How often sessions are looked through for those that nobody uses, at most.
+/// The shortest time between two searches for sessions that nobody uses.
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// How many sessions are looked at for one of the least use, from the first on that is idle: a bound for the time that
-/// one more session may take.
+/// How many sessions one search for the least used looks at, counted from the first idle one. It bounds how long the
+/// opening of a session takes.
 const LOOKED_AT: usize = 64;
 
 /// The open sessions, by id.
 pub(crate) struct Sessions {
     state: Mutex<State>,
-    kept: Arc<Kept>,
+    kept: Arc<ReplayBytes>,
 }
 
 #[derive(Default)]
 struct State {
     open: Table<Arc<str>, Arc<OpenSession>>,
-    /// A task looks for those that nobody uses.
+    /// A task ends sessions that nobody uses.
     swept: bool,
 }
 
@@ -38,11 +38,11 @@ impl State {
         }
     }
 
-    /// Takes out one session where no more may be open: the longest unused, first of those that nothing came for after
-    /// they were opened; one that is read or works only where all are.
-    fn make_room(&mut self, share: Share, who: Who) -> Option<(Arc<OpenSession>, Full)> {
-        let full = share.room(who, self.open.len(), self.open.len_of(who), 1).err()?;
-        let of = full.own().then_some(who);
+    /// Removes one session when no more may be open: the one unused for the longest time. Sessions that got no message
+    /// after `initialize` go first; sessions that are read or have calls under way go last.
+    fn make_room(&mut self, share: Share, owner: Owner) -> Option<(Arc<OpenSession>, Full)> {
+        let full = share.room(owner, self.open.len(), self.open.len_of(owner), 1).err()?;
+        let of = full.own().then_some(owner);
         let mut in_use = Vec::new();
         let mut found: Option<(Use, Arc<str>)> = None;
         let mut looked_at = 0;
@@ -69,39 +69,39 @@ impl State {
 }
 
 impl Sessions {
-    /// None yet. All together keep `most` bytes for clients that come back.
+    /// Makes an empty table. Its sessions together keep `most` bytes for clients that reconnect.
     pub(crate) fn new(most: usize) -> Arc<Sessions> {
-        Arc::new(Sessions { state: Mutex::default(), kept: Kept::new(most) })
+        Arc::new(Sessions { state: Mutex::default(), kept: ReplayBytes::new(most) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What all sessions together keep.
-    pub(crate) fn kept(&self) -> &Arc<Kept> {
+    /// Returns the count of the bytes that all sessions keep.
+    pub(crate) fn kept(&self) -> &Arc<ReplayBytes> {
         &self.kept
     }
 
-    /// The open session of a principal with this id, which is used by that.
+    /// Finds the open session with this id, if it is the principal's, and marks it as used.
     pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<OpenSession>> {
         let mut state = self.lock();
         state.open.get_mut(id).filter(|session| session.principal() == principal)?;
         state.open.touch(id).cloned()
     }
 
-    /// Puts a new session in. It ends when nobody has used it for longer than `idle`, or when others need its room.
+    /// Adds a session. It ends when nobody has used it for longer than `idle`, or when others need its room.
     pub(crate) fn insert(
         self: &Arc<Sessions>,
         id: &str,
-        who: Who,
+        owner: Owner,
         session: OpenSession,
         share: Share,
         idle: Duration,
     ) {
         let mut state = self.lock();
-        let gone = state.make_room(share, who);
-        state.open.insert(id.into(), who, Arc::new(session));
+        let gone = state.make_room(share, owner);
+        state.open.insert(id.into(), owner, Arc::new(session));
         let sweeping = std::mem::replace(&mut state.swept, true);
         drop(state);
         if let Some((gone, full)) = gone {
@@ -121,7 +121,7 @@ impl Sessions {
         }
     }
 
-    /// Looks for sessions that nobody uses, as long as there are any.
+    /// Starts the task that ends sessions that nobody uses. It runs as long as there are sessions.
     fn sweep(self: &Arc<Sessions>, idle: Duration) {
         let weak = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -138,9 +138,9 @@ impl Sessions {
         });
     }
 
-    /// Has sessions forget what they keep for clients that come back, where all together keep more than they may. The
-    /// longest unused session forgets first; where that is not enough, connections that have not read everything are let
-    /// go.
+    /// Drops messages that sessions keep for clients that reconnect, when all together keep more than they may. The session
+    /// unused for the longest time loses its messages first. If that is not enough, connections are closed that have not
+    /// read everything.
     pub(crate) fn relieve(&self) {
         if !self.kept.is_over() {
             return;
@@ -151,7 +151,7 @@ impl Sessions {
                 if self.kept.is_enough() || all && !self.kept.is_over() {
                     return;
                 }
-                session.with(|state| if all { state.machine.let_go() } else { state.machine.forget() });
+                session.with(|state| if all { state.machine.drop_readers() } else { state.machine.forget() });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A connection that fails when its client reads nothing for too long.
+//! Ends a connection whose client reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A stream whose writes fail once nothing could be written for a while.
+/// A stream whose writes fail when nothing could be written for `limit`.
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,

@@ -12,10 +12,10 @@ use spec::{Rules, header as name};
 
 use crate::downstream::http::accept::Accept;
 use crate::downstream::http::event_id::{EventId, StreamId};
-use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
 use crate::downstream::http::random;
 use crate::downstream::http::refusal::Refusal;
 use crate::downstream::http::request::Payload;
+use crate::downstream::http::stream_reader::{Next, ResponseForm, Room, StreamError, StreamReader};
 use crate::downstream::http::streams::{Replay, Streams};
 use crate::downstream::output::{Output, Served};
 use crate::downstream::session::Session;
@@ -30,7 +30,7 @@ use crate::saved::Format;
 ///
 /// Times are durations since the session was opened.
 ///
-/// Like [`Session`] it is plain data that serde writes and reads, with what is kept for a client that comes back: so the
+/// Like [`Session`] it is plain data that serde writes and reads, with what is kept for a client that reconnects: so the
 /// client can go on by `Last-Event-ID` with another process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HttpSession {
@@ -46,9 +46,9 @@ pub struct HttpSession {
 /// The random bytes of a session over HTTP.
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
-    /// What its id is made of.
+    /// The random bytes of its id.
     pub id: [u8; random::ID],
-    /// What the ids of its events have in common.
+    /// Random bytes that the ids of its events contain.
     pub events: [u8; 4],
 }
 
@@ -58,7 +58,7 @@ pub enum Reply {
     /// By this message.
     Message(Bytes),
     /// By what its calls send, which is read here.
-    Stream(Place),
+    Stream(StreamReader),
     /// By nothing.
     Nothing,
 }
@@ -97,7 +97,7 @@ impl HttpSession {
         Ok((random::session_id(random.id), opened))
     }
 
-    /// On whose behalf the session was opened.
+    /// Returns the principal that opened the session.
     pub fn principal(&self) -> &Principal {
         self.session.principal()
     }
@@ -131,7 +131,7 @@ impl HttpSession {
     /// Takes in what was posted. Do what the outputs say before the POST is answered.
     ///
     /// # Errors
-    /// Refuses an array of which nothing can be accepted.
+    /// Refuses an array that has nothing to accept.
     pub fn post(
         &mut self,
         payload: Payload,
@@ -178,53 +178,53 @@ impl HttpSession {
         headers: &HeaderMap,
         most: usize,
         now: Duration,
-    ) -> Result<(Place, Option<EventId>), Refusal> {
+    ) -> Result<(StreamReader, Option<EventId>), Refusal> {
         (self.used, self.begun) = (now, true);
         let bad = |why| Refusal::new(StatusCode::BAD_REQUEST, why);
         let opened = match headers.get(name::LAST_EVENT_ID) {
-            None if self.streams.own() >= most => Err(Lost::Full),
+            None if self.streams.own() >= most => Err(StreamError::Full),
             None => Ok((self.streams.of_session(), true)),
             Some(seen) => {
-                let seen = seen.to_str().ok().and_then(EventId::read).ok_or(Lost::Unknown);
+                let seen = seen.to_str().ok().and_then(EventId::read).ok_or(StreamError::Unknown);
                 seen.and_then(|seen| {
-                    let place = self.streams.resume(seen, most)?;
+                    let reader = self.streams.resume(seen, most)?;
                     // A new stream in the place of one that is gone has ids of its own.
-                    let is_new = !seen.is_of(place.stream());
-                    Ok((place, is_new))
+                    let is_new = !seen.is_of(reader.stream());
+                    Ok((reader, is_new))
                 })
             }
         };
-        let (place, is_new) = opened.map_err(|lost| match lost {
-            Lost::Unknown => bad("Last-Event-ID names no event of this session"),
-            Lost::Forgotten => bad("what followed that event is no longer kept; ask again"),
-            Lost::Full => {
+        let (reader, is_new) = opened.map_err(|lost| match lost {
+            StreamError::Unknown => bad("Last-Event-ID names no event of this session"),
+            StreamError::Forgotten => bad("what followed that event is no longer kept; ask again"),
+            StreamError::Full => {
                 let why = "this session has as many open streams as it may";
                 Refusal::new(StatusCode::TOO_MANY_REQUESTS, why)
             }
         })?;
-        let opening = if is_new { self.opening(&place) } else { None };
-        Ok((place, opening))
+        let opening = if is_new { self.opening(&reader) } else { None };
+        Ok((reader, opening))
     }
 
     /// The id of the empty event that a new stream opens with, where the revision has that.
-    pub fn opening(&mut self, place: &Place) -> Option<EventId> {
-        if self.rules().priming_event { self.streams.opening(place) } else { None }
+    pub fn opening(&mut self, reader: &StreamReader) -> Option<EventId> {
+        if self.rules().priming_event { self.streams.opening(reader) } else { None }
     }
 
-    /// How a POST can be answered whose stream nothing was sent on yet. With [`Form::Object`] the stream is over.
-    pub fn form(&mut self, place: &Place) -> Form {
-        self.streams.form(place)
+    /// How a POST can be answered whose stream nothing was sent on yet. With [`ResponseForm::Object`] the stream is over.
+    pub fn form(&mut self, reader: &StreamReader) -> ResponseForm {
+        self.streams.form(reader)
     }
 
-    /// What the connection at a place does next.
-    pub fn next(&mut self, place: &Place) -> Next {
-        self.streams.next(place)
+    /// Returns what the connection of a reader does next.
+    pub fn next(&mut self, reader: &StreamReader) -> Next {
+        self.streams.next(reader)
     }
 
     /// The connection at a place is closed.
-    pub fn leave(&mut self, place: &Place, now: Duration) {
+    pub fn leave(&mut self, reader: &StreamReader, now: Duration) {
         self.used = now;
-        self.streams.leave(place);
+        self.streams.leave(reader);
     }
 
     /// Something happened while a call was worked on.
@@ -259,7 +259,7 @@ impl HttpSession {
         self.streams.send(key, message)
     }
 
-    /// Lets go of the connection that reads a call's stream, because it stands still; the client may come back.
+    /// Closes the connection that reads a call's stream, because it reads nothing; the client may reconnect.
     pub fn give_up(&mut self, key: CallKey) {
         self.streams.give_up(key);
     }
@@ -275,7 +275,7 @@ impl HttpSession {
         self.streams.finish(key);
     }
 
-    /// The connection that carries a call's stream may be closed; the client comes back after this time.
+    /// Allows the connection of a call's stream to be closed; the client reconnects after this time.
     pub fn release(&mut self, key: CallKey, after: Duration) {
         self.streams.release(key, after);
     }
@@ -286,14 +286,14 @@ impl HttpSession {
         self.session.abandoned()
     }
 
-    /// Forgets what is kept for a client that comes back.
+    /// Forgets what is kept for a client that reconnects.
     pub fn forget(&mut self) {
         self.streams.forget();
     }
 
     /// Forgets all that is kept, and lets go of the connections that have not read everything.
-    pub fn let_go(&mut self) {
-        self.streams.let_go();
+    pub fn drop_readers(&mut self) {
+        self.streams.drop_readers();
     }
 
     /// How many bytes of messages are kept.

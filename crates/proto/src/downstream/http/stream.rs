@@ -24,7 +24,7 @@ pub(super) struct Stream {
     /// How many bytes follow it.
     #[serde(skip)]
     pub(super) unsent: usize,
-    /// The client was told an id, and can come back.
+    /// The client was told an id, and so can reconnect.
     pub(super) named: bool,
     /// Calls that still have something to say on it.
     #[serde(skip)]
@@ -33,7 +33,7 @@ pub(super) struct Stream {
     pub(super) reader: Option<u64>,
     #[serde(deserialize_with = "crate::saved::counter")]
     pub(super) next_reader: u64,
-    /// The connection is to be closed, and the client to come back after this time.
+    /// The connection is to be closed; the client may reconnect after this time.
     pub(super) release: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The event streams of a session: which message goes on which stream, and what is kept for a client that comes back.
+//! The event streams of a session: which message goes on which stream, and what is kept for a client that reconnects.
 //!
 //! A stream stays when its connection ends. Its messages lie in one buffer from which a connection reads, and a later
 //! connection goes on behind the last event that its client names.
@@ -12,8 +12,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::downstream::http::event_id::{EventId, StreamId};
-use crate::downstream::http::place::{Form, Lost, Next, Place, Room};
 use crate::downstream::http::stream::Stream;
+use crate::downstream::http::stream_reader::{Next, ResponseForm, Room, StreamError, StreamReader};
 use crate::rpc::wire::CallKey;
 
 /// How many streams that concern no call a session keeps for a client that is away: browsers open a few, and each is
@@ -25,7 +25,7 @@ const WAITING: usize = 256;
 /// waits whatever its length.
 const WAITING_BYTES: usize = 4 << 20;
 
-/// How much a session keeps for a client that comes back.
+/// How much a session keeps for a client that reconnects.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Replay {
     /// Messages.
@@ -45,12 +45,12 @@ impl Default for Replay {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(try_from = "SavedStreams")]
 pub(super) struct Streams {
-    /// What its event ids begin with.
+    /// The start of all its event ids.
     session: u32,
     streams: BTreeMap<StreamId, Stream>,
     /// Where the messages of a call go; the stream may be gone before the call is.
     calls: BTreeMap<CallKey, StreamId>,
-    /// What waits for a stream of the session's own.
+    /// Messages that wait for a stream of the session's own.
     #[serde(with = "crate::saved::messages")]
     waiting: VecDeque<Bytes>,
     next: StreamId,
@@ -134,7 +134,7 @@ impl Streams {
         }
     }
 
-    fn open(&mut self, own: bool, plain: bool, open: usize) -> Place {
+    fn open(&mut self, own: bool, plain: bool, open: usize) -> StreamReader {
         let id = self.next;
         self.next += 1;
         let stream = Stream {
@@ -151,14 +151,14 @@ impl Streams {
             release: None,
         };
         self.streams.insert(id, stream);
-        Place { stream: id, reader: 0 }
+        StreamReader { stream: id, reader: 0 }
     }
 
     /// A stream for calls that came in one POST. `plain`: the client takes one JSON object only.
-    pub(super) fn of_calls(&mut self, keys: &[CallKey], plain: bool) -> Place {
-        let place = self.open(false, plain, keys.len());
-        self.calls.extend(keys.iter().map(|key| (*key, place.stream)));
-        place
+    pub(super) fn of_calls(&mut self, keys: &[CallKey], plain: bool) -> StreamReader {
+        let reader = self.open(false, plain, keys.len());
+        self.calls.extend(keys.iter().map(|key| (*key, reader.stream)));
+        reader
     }
 
     /// Whether the messages of a call have a stream already, be it one that is gone.
@@ -167,7 +167,7 @@ impl Streams {
     }
 
     /// A stream of the session's own.
-    pub(super) fn of_session(&mut self) -> Place {
+    pub(super) fn of_session(&mut self) -> StreamReader {
         let away = self.streams.iter().filter(|(_, s)| s.own && s.reader.is_none()).map(|(id, _)| *id);
         let away: Vec<_> = away.collect();
         for id in away.iter().take(away.len().saturating_sub(AWAY)) {
@@ -178,24 +178,24 @@ impl Streams {
 
     /// The place behind an event that a client saw last. A connection that still reads there ends. No more than
     /// `most` streams of the session's own are read then.
-    pub(super) fn resume(&mut self, seen: EventId, most: usize) -> Result<Place, Lost> {
+    pub(super) fn resume(&mut self, seen: EventId, most: usize) -> Result<StreamReader, StreamError> {
         if seen.session != self.session || seen.stream >= self.next {
-            return Err(Lost::Unknown);
+            return Err(StreamError::Unknown);
         }
         let full = self.own() >= most;
         let Some(stream) = self.streams.get_mut(&seen.stream) else {
             // What concerns no call is told on any stream of the session's own.
             return match seen.own {
-                true if full => Err(Lost::Full),
+                true if full => Err(StreamError::Full),
                 true => Ok(self.of_session()),
-                false => Err(Lost::Forgotten),
+                false => Err(StreamError::Forgotten),
             };
         };
         if seen.own != stream.own || seen.number > stream.last() {
-            return Err(Lost::Unknown);
+            return Err(StreamError::Unknown);
         }
         if full && stream.own && stream.reader.is_none() {
-            return Err(Lost::Full);
+            return Err(StreamError::Full);
         }
         // What it saw is not kept any longer.
         while stream.first <= seen.number {
@@ -212,13 +212,13 @@ impl Streams {
         stream.next_reader += 1;
         stream.reader = Some(reader);
         self.changed.insert(seen.stream);
-        Ok(Place { stream: seen.stream, reader })
+        Ok(StreamReader { stream: seen.stream, reader })
     }
 
-    /// What the connection at a place does next.
-    pub(super) fn next(&mut self, place: &Place) -> Next {
-        let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
-        if stream.reader != Some(place.reader) {
+    /// Returns what the connection of a reader does next.
+    pub(super) fn next(&mut self, reader: &StreamReader) -> Next {
+        let Some(stream) = self.streams.get_mut(&reader.stream) else { return Next::End };
+        if stream.reader != Some(reader.reader) {
             return Next::End;
         }
         if stream.own
@@ -226,20 +226,24 @@ impl Streams {
             && let Some(message) = self.waiting.pop_front()
         {
             self.waiting_bytes -= message.len();
-            self.keep(place.stream, message);
+            self.keep(reader.stream, message);
         }
-        let Some(stream) = self.streams.get_mut(&place.stream) else { return Next::End };
+        let Some(stream) = self.streams.get_mut(&reader.stream) else { return Next::End };
         if stream.pending() > 0 {
             stream.sent += 1;
             stream.named = true;
             let message = stream.events[usize::try_from(stream.sent - stream.first).unwrap_or(0)].clone();
             let behind = stream.unsent >= WAITING_BYTES;
             stream.unsent -= message.len();
-            let id =
-                EventId { session: self.session, stream: place.stream, own: stream.own, number: stream.sent };
+            let id = EventId {
+                session: self.session,
+                stream: reader.stream,
+                own: stream.own,
+                number: stream.sent,
+            };
             // Who waits for room gets some well before the reader has nothing to do.
             if stream.pending() == WAITING / 2 || behind && stream.unsent < WAITING_BYTES {
-                self.changed.insert(place.stream);
+                self.changed.insert(reader.stream);
             }
             return Next::Event(id, message);
         }
@@ -253,37 +257,37 @@ impl Streams {
     }
 
     /// The id of the empty event that a stream opens with.
-    pub(super) fn opening(&mut self, place: &Place) -> Option<EventId> {
-        let stream = self.streams.get_mut(&place.stream)?;
+    pub(super) fn opening(&mut self, reader: &StreamReader) -> Option<EventId> {
+        let stream = self.streams.get_mut(&reader.stream)?;
         stream.named = true;
-        Some(EventId { session: self.session, stream: place.stream, own: stream.own, number: 0 })
+        Some(EventId { session: self.session, stream: reader.stream, own: stream.own, number: 0 })
     }
 
     /// How a stream that nothing was sent on yet can be answered. One that is whole is over with that.
-    pub(super) fn form(&mut self, place: &Place) -> Form {
-        let Some(stream) = self.streams.get(&place.stream) else { return Form::Object(None) };
+    pub(super) fn form(&mut self, reader: &StreamReader) -> ResponseForm {
+        let Some(stream) = self.streams.get(&reader.stream) else { return ResponseForm::Object(None) };
         match (stream.is_finished(), stream.events.len()) {
             (true, 0 | 1) => {
                 let message = stream.events.front().cloned();
-                self.remove(place.stream);
-                Form::Object(message)
+                self.remove(reader.stream);
+                ResponseForm::Object(message)
             }
-            (false, 0) if stream.release.is_none() => Form::Open,
-            _ if stream.plain => Form::Open,
-            _ => Form::Stream,
+            (false, 0) if stream.release.is_none() => ResponseForm::Open,
+            _ if stream.plain => ResponseForm::Open,
+            _ => ResponseForm::Stream,
         }
     }
 
-    /// The connection at a place is closed. A client that was told no id cannot come back for the stream.
-    pub(super) fn leave(&mut self, place: &Place) {
-        let Some(stream) = self.streams.get_mut(&place.stream) else { return };
-        if stream.reader != Some(place.reader) {
+    /// Removes a reader whose connection is closed. A client that was told no id cannot reconnect to the stream.
+    pub(super) fn leave(&mut self, reader: &StreamReader) {
+        let Some(stream) = self.streams.get_mut(&reader.stream) else { return };
+        if stream.reader != Some(reader.reader) {
             return;
         }
         stream.reader = None;
-        self.changed.insert(place.stream);
+        self.changed.insert(reader.stream);
         let over = stream.is_finished() && stream.events.is_empty();
-        if stream.named && !over { self.trim() } else { self.remove(place.stream) }
+        if stream.named && !over { self.trim() } else { self.remove(reader.stream) }
     }
 
     /// A message of a call, which goes on the call's stream.
@@ -299,7 +303,7 @@ impl Streams {
         Room::Taken
     }
 
-    /// Lets go of the connection of a call's stream that does not read on; the client may come back.
+    /// Closes the connection of a call's stream, because it reads nothing; the client may reconnect.
     pub(super) fn give_up(&mut self, key: CallKey) {
         let Some(id) = self.calls.get(&key).copied() else { return };
         let Some(stream) = self.streams.get_mut(&id) else { return };
@@ -381,14 +385,14 @@ impl Streams {
         (self.messages, self.bytes) = (0, 0);
     }
 
-    /// Forgets all that is kept in case its client comes back.
+    /// Forgets everything that is kept for a client that reconnects.
     pub(super) fn forget(&mut self) {
         self.forget_waiting();
         self.trim_to(0);
     }
 
     /// Lets go of all connections: what they do not read is forgotten, too.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn drop_readers(&mut self) {
         for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.unsent > 0) {
             stream.reader = None;
             self.changed.insert(*id);

@@ -141,7 +141,7 @@ impl Endpoint {
 
     fn authorized(&self, response: Response) -> Result<Response, TransportError> {
         if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(TransportError::Protocol(format!("{} wants to know who asks (401)", self.shown())));
+            return Err(TransportError::Protocol(format!("{} wants to know owner asks (401)", self.shown())));
         }
         Ok(response)
     }

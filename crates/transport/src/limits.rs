@@ -1,7 +1,8 @@
-//! What all clients of one endpoint together may hold, and each address of it: connections, sessions, listens, bytes.
+//! Limits for the clients of one endpoint, for all together and for each address: connections, sessions, listens,
+//! bytes.
 //!
-//! Where a limit is reached, what has been unused for the longest goes; a newcomer is refused only where nothing can
-//! go.
+//! When a limit is reached, whatever has been unused for the longest time is ended. A newcomer is refused only when
+//! nothing can be ended.
 
 mod budget;
 mod table;
@@ -15,26 +16,26 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use budget::{Budget, Charge, Holding};
 pub(crate) use table::Table;
 
-/// On whose account something is held.
+/// The client that a connection, a session or a byte counts against.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Who {
-    /// A client by its address; of IPv6 by the network, of which a client has as many addresses as it likes.
-    At(IpAddr),
-    /// Clients that cannot be told apart: behind a proxy, on this machine, or on a socket without addresses.
-    Many,
+pub(crate) enum Owner {
+    /// A client, named by its address. For IPv6 this is the /64 network, since one client may use every address in it.
+    Address(IpAddr),
+    /// Clients that nothing tells apart: they are behind a proxy, on this machine, or on a socket without addresses.
+    Shared,
 }
 
-impl Who {
-    /// By address.
-    pub(crate) fn read(address: IpAddr) -> Who {
+impl Owner {
+    /// Returns the owner that an address stands for.
+    pub(crate) fn read(address: IpAddr) -> Owner {
         match address.to_canonical() {
-            IpAddr::V4(address) => Who::At(address.into()),
-            IpAddr::V6(address) => Who::At(IpAddr::V6((address.to_bits() >> 64 << 64).into())),
+            IpAddr::V4(address) => Owner::Address(address.into()),
+            IpAddr::V6(address) => Owner::Address(IpAddr::V6((address.to_bits() >> 64 << 64).into())),
         }
     }
 }
 
-/// The addresses that stand for many clients where nothing else is said: this machine's own, on which proxies are too.
+/// Returns the addresses that many clients share by default: those of this machine, where proxies run too.
 pub(crate) fn shared_by_default() -> Vec<IpAddr> {
     vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
 }
@@ -49,10 +50,10 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether there is room for more.
-    pub(crate) fn room(&self, who: Who, all: usize, own: usize, more: usize) -> Result<(), Full> {
+    /// Checks that there is room for `more`, where all clients hold `all` and this one holds `own`.
+    pub(crate) fn room(&self, owner: Owner, all: usize, own: usize, more: usize) -> Result<(), Full> {
         let full = |limit, own| Err(Full { what: self.what, limit, own });
-        if who != Who::Many && own + more > self.each {
+        if owner != Owner::Shared && own + more > self.each {
             return full(self.each, true);
         }
         if all + more > self.all { full(self.all, false) } else { Ok(()) }
@@ -68,7 +69,7 @@ pub(crate) struct Full {
 }
 
 impl Full {
-    /// It is the share of the address, and not the limit of all.
+    /// Returns whether the share of the address is used up, rather than the limit for all clients.
     pub(crate) fn own(self) -> bool {
         self.own
     }
@@ -85,7 +86,7 @@ impl std::fmt::Display for Full {
 #[derive(Debug)]
 pub(crate) struct Connections {
     share: Share,
-    /// Addresses that stand for many clients.
+    /// Addresses that many clients share.
     shared: Vec<IpAddr>,
     state: Mutex<State>,
 }
@@ -93,25 +94,25 @@ pub(crate) struct Connections {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    seats: HashMap<u64, Who>,
-    of: HashMap<Who, usize>,
-    /// Those on which no request is worked on, with what ends them.
+    slots: HashMap<u64, Owner>,
+    of: HashMap<Owner, usize>,
+    /// The connections that have no request under way, with the token that ends each.
     waiting: Table<u64, CancellationToken>,
 }
 
 impl State {
-    fn leave(&mut self, seat: u64) {
-        self.waiting.remove(&seat);
-        let Some(who) = self.seats.remove(&seat) else { return };
-        let left = self.of.get_mut(&who).map(|of| {
+    fn leave(&mut self, slot: u64) {
+        self.waiting.remove(&slot);
+        let Some(owner) = self.slots.remove(&slot) else { return };
+        let left = self.of.get_mut(&owner).map(|of| {
             *of -= 1;
             *of
         });
         if left == Some(0) {
-            self.of.remove(&who);
+            self.of.remove(&owner);
         }
-        if self.seats.capacity() > 256 && self.seats.len() < self.seats.capacity() / 8 {
-            self.seats.shrink_to_fit();
+        if self.slots.capacity() > 256 && self.slots.len() < self.slots.capacity() / 8 {
+            self.slots.shrink_to_fit();
             self.of.shrink_to_fit();
         }
     }
@@ -119,14 +120,14 @@ impl State {
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     number: u64,
-    who: Who,
-    let_go: CancellationToken,
+    owner: Owner,
+    evict: CancellationToken,
 }
 
-/// Three quarters of the files that the process may open.
+/// Returns three quarters of the number of files that the process may open.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -140,8 +141,8 @@ fn most_connections() -> usize {
 }
 
 impl Connections {
-    /// As many as `share` says, but no more than three quarters of the files that the process may open: it needs some
-    /// for other things.
+    /// Allows as many connections as `share` says, but no more than three quarters of the files that the process may
+    /// open: the process needs the others for its own files, pipes and outgoing connections.
     pub(crate) fn new(share: Share, shared: Vec<IpAddr>) -> Arc<Connections> {
         let all = share.all.min(most_connections());
         // A share stays the part of the whole that it was.
@@ -153,81 +154,82 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a connection in. Where there is no room, the one goes that has waited for its client for the longest.
-    pub(crate) fn enter(self: &Arc<Connections>, from: Option<IpAddr>) -> Result<Seat, Full> {
-        let who = match from {
-            Some(address) if !self.shared.contains(&address.to_canonical()) => Who::read(address),
-            _ => Who::Many,
+    /// Registers a connection. When there is no room, this ends the connection that has waited for its client for the
+    /// longest time.
+    pub(crate) fn enter(self: &Arc<Connections>, from: Option<IpAddr>) -> Result<ConnectionSlot, Full> {
+        let owner = match from {
+            Some(address) if !self.shared.contains(&address.to_canonical()) => Owner::read(address),
+            _ => Owner::Shared,
         };
         let mut state = self.lock();
         loop {
-            let own = state.of.get(&who).copied().unwrap_or_default();
-            let Err(full) = self.share.room(who, state.seats.len(), own, 1) else { break };
-            let oldest = state.waiting.oldest(full.own().then_some(who)).next();
-            let Some((seat, let_go)) = oldest.map(|(seat, let_go)| (*seat, let_go.clone())) else {
+            let own = state.of.get(&owner).copied().unwrap_or_default();
+            let Err(full) = self.share.room(owner, state.slots.len(), own, 1) else { break };
+            let oldest = state.waiting.oldest(full.own().then_some(owner)).next();
+            let Some((slot, evict)) = oldest.map(|(slot, evict)| (*slot, evict.clone())) else {
                 return Err(full);
             };
-            let_go.cancel();
-            state.leave(seat);
+            evict.cancel();
+            state.leave(slot);
         }
         state.next += 1;
-        let (number, let_go) = (state.next, CancellationToken::new());
-        state.seats.insert(number, who);
-        *state.of.entry(who).or_default() += 1;
-        state.waiting.insert(number, who, let_go.clone());
+        let (number, evict) = (state.next, CancellationToken::new());
+        state.slots.insert(number, owner);
+        *state.of.entry(owner).or_default() += 1;
+        state.waiting.insert(number, owner, evict.clone());
         drop(state);
-        Ok(Seat { connections: Arc::clone(self), number, who, let_go })
+        Ok(ConnectionSlot { connections: Arc::clone(self), number, owner, evict })
     }
 }
 
-impl Seat {
-    /// On whose account.
-    pub(crate) fn who(&self) -> Who {
-        self.who
+impl ConnectionSlot {
+    /// Returns the client that the connection counts against.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
     }
 
-    /// What ends the connection.
-    pub(crate) fn let_go(&self) -> &CancellationToken {
-        &self.let_go
+    /// Returns the token that ends the connection.
+    pub(crate) fn evict(&self) -> &CancellationToken {
+        &self.evict
     }
 
-    /// A request is complete and is worked on: the connection is not let go for others.
+    /// Marks that a complete request is under way: the connection is not ended to make room for others.
     pub(crate) fn works(&self) {
         self.connections.lock().waiting.remove(&self.number);
     }
 
-    /// The next request is waited for.
+    /// Marks that the connection waits for its next request.
     pub(crate) fn waits(&self) {
         let mut state = self.connections.lock();
-        if state.seats.contains_key(&self.number) {
-            state.waiting.insert(self.number, self.who, self.let_go.clone());
+        if state.slots.contains_key(&self.number) {
+            state.waiting.insert(self.number, self.owner, self.evict.clone());
         }
     }
 
-    /// Whether no request is worked on.
+    /// Returns whether no request is under way.
     pub(crate) fn is_waiting(&self) -> bool {
         self.connections.lock().waiting.get_mut(&self.number).is_some()
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.lock().leave(self.number);
     }
 }
 
-/// How many of something are open, and of each address.
+/// Counts how many of something are open, for all clients and for each address.
 #[derive(Debug)]
 pub(crate) struct Count {
     share: Share,
-    state: Mutex<(usize, HashMap<Who, usize>)>,
+    state: Mutex<(usize, HashMap<Owner, usize>)>,
 }
 
-/// One of them, until it is dropped.
+/// One that is counted, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     count: Arc<Count>,
-    who: Who,
+    owner: Owner,
 }
 
 impl Count {
@@ -235,14 +237,14 @@ impl Count {
         Arc::new(Count { share, state: Mutex::default() })
     }
 
-    /// One more, where there is room for it.
-    pub(crate) fn enter(self: &Arc<Count>, who: Who) -> Result<Counted, Full> {
+    /// Counts one more, if there is room for it.
+    pub(crate) fn enter(self: &Arc<Count>, owner: Owner) -> Result<Counted, Full> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, of) = &mut *state;
-        self.share.room(who, *all, of.get(&who).copied().unwrap_or_default(), 1)?;
+        self.share.room(owner, *all, of.get(&owner).copied().unwrap_or_default(), 1)?;
         *all += 1;
-        *of.entry(who).or_default() += 1;
-        Ok(Counted { count: Arc::clone(self), who })
+        *of.entry(owner).or_default() += 1;
+        Ok(Counted { count: Arc::clone(self), owner })
     }
 }
 
@@ -251,10 +253,10 @@ impl Drop for Counted {
         let mut state = self.count.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, of) = &mut *state;
         *all -= 1;
-        if let Some(own) = of.get_mut(&self.who) {
+        if let Some(own) = of.get_mut(&self.owner) {
             *own -= 1;
             if *own == 0 {
-                of.remove(&self.who);
+                of.remove(&self.owner);
             }
         }
     }
@@ -272,7 +274,7 @@ mod tests {
     fn the_connection_that_waited_longest_makes_room_and_one_that_works_does_not() {
         let share = Share { all: 3, each: 2, what: "connections" };
         let connections = Connections::new(share, vec![[127, 0, 0, 1].into()]);
-        let gone = |seat: &Seat| seat.let_go().is_cancelled();
+        let gone = |slot: &ConnectionSlot| slot.evict().is_cancelled();
         let [first, second] = [(); 2].map(|()| connections.enter(at(1)).unwrap());
         first.works();
         let third = connections.enter(at(1)).unwrap();
@@ -287,17 +289,17 @@ mod tests {
         other.waits();
         // No share holds for an address that stands for many.
         let many = connections.enter(Some([127, 0, 0, 1].into())).unwrap();
-        assert!(gone(&other) && many.who() == Who::Many);
+        assert!(gone(&other) && many.owner() == Owner::Shared);
         drop((first, third, other));
         let more = [(); 2].map(|()| connections.enter(None).unwrap());
         drop((many, more));
         let state = connections.lock();
-        assert_eq!((state.seats.len(), state.of.len(), state.waiting.len()), (0, 0, 0));
+        assert_eq!((state.slots.len(), state.of.len(), state.waiting.len()), (0, 0, 0));
     }
 
     #[test]
     fn clients_of_ipv6_are_told_apart_by_their_network() {
-        let read = |text: &str| Who::read(text.parse().unwrap());
+        let read = |text: &str| Owner::read(text.parse().unwrap());
         assert_eq!(read("2001:db8:1:2::3"), read("2001:db8:1:2:ffff::1"));
         assert_ne!(read("2001:db8:1:2::3"), read("2001:db8:1:3::3"));
         assert_eq!(read("::ffff:192.0.2.1"), read("192.0.2.1"));

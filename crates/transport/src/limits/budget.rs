@@ -1,4 +1,4 @@
-//! Bytes that all clients of an endpoint hold together.
+//! Limits how many bytes all clients of an endpoint hold together.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,18 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::table::Table;
-use super::{Full, Share, Who};
+use super::{Full, Owner, Share};
 
-/// How long who needs room waits for that of one who is let go.
+/// How long a request waits for the bytes of another one that was ended for it. An ended request gives its bytes back
+/// within milliseconds; this bounds the wait when the machine is busy.
 const ROOM: Duration = Duration::from_secs(2);
 
-/// A bound of bytes for all, with a share for each address.
+/// A limit of bytes for all clients, with a share for each address.
 #[derive(Debug)]
 pub(crate) struct Budget {
     share: Share,
     state: Mutex<State>,
-    /// Some bytes were given back.
+    /// Notified when bytes were given back.
     freed: Notify,
 }
 
@@ -28,10 +29,10 @@ pub(crate) struct Budget {
 struct State {
     used: usize,
     next: u64,
-    /// Who holds bytes and can be let go, since when in this order.
+    /// Whoever holds bytes, in the order in which they began to.
     holders: Table<u64, Holder>,
-    /// The bytes of each address. Nothing is kept of those whom no share holds for.
-    of: HashMap<Who, usize>,
+    /// The bytes of each address that has a share.
+    of: HashMap<Owner, usize>,
     /// How many wait for bytes that are given back.
     waiting: usize,
 }
@@ -39,17 +40,17 @@ struct State {
 #[derive(Debug)]
 struct Holder {
     bytes: usize,
-    /// Ends what holds them; without one it cannot be ended.
-    let_go: Option<CancellationToken>,
+    /// Ends whatever holds the bytes. `None`: it cannot be ended.
+    evict: Option<CancellationToken>,
 }
 
-/// What holds bytes: a body that arrives, a response that is sent.
+/// Something that holds bytes: a body that arrives, or a response that is sent.
 #[derive(Debug)]
 pub(crate) struct Holding {
     budget: Arc<Budget>,
     key: u64,
-    who: Who,
-    let_go: CancellationToken,
+    owner: Owner,
+    evict: CancellationToken,
     settled: AtomicBool,
 }
 
@@ -57,8 +58,8 @@ pub(crate) struct Holding {
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Arc<Budget>,
-    who: Who,
-    /// The [`Holding`] that they are of. Of none are bytes that are complete from the start.
+    owner: Owner,
+    /// The [`Holding`] that the bytes belong to. `None`: the message was complete from the start.
     key: Option<u64>,
     bytes: usize,
 }
@@ -72,26 +73,31 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody who may come to hold bytes, and is told by the token to let go of them where others need room.
-    pub(crate) fn holding(self: &Arc<Budget>, who: Who, let_go: CancellationToken) -> Arc<Holding> {
+    /// Makes a holder of bytes, which holds none yet. The token is cancelled when others need the room of its bytes.
+    pub(crate) fn holding(self: &Arc<Budget>, owner: Owner, evict: CancellationToken) -> Arc<Holding> {
         let mut state = self.lock();
         state.next += 1;
         let key = state.next;
         drop(state);
-        Arc::new(Holding { budget: Arc::clone(self), key, who, let_go, settled: AtomicBool::new(false) })
+        Arc::new(Holding { budget: Arc::clone(self), key, owner, evict, settled: AtomicBool::new(false) })
     }
 
-    /// Takes bytes that are complete already, where there is room for them: nobody is let go.
-    pub(crate) fn try_take(self: &Arc<Budget>, who: Who, bytes: usize) -> Result<Charge, Full> {
-        self.charge(who, None, bytes)
+    /// Takes bytes of a message that is complete, if there is room for them. This ends nobody else.
+    pub(crate) fn try_take(self: &Arc<Budget>, owner: Owner, bytes: usize) -> Result<Charge, Full> {
+        self.charge(owner, None, bytes)
     }
 
-    fn charge(self: &Arc<Budget>, who: Who, holding: Option<&Holding>, bytes: usize) -> Result<Charge, Full> {
+    fn charge(
+        self: &Arc<Budget>,
+        owner: Owner,
+        holding: Option<&Holding>,
+        bytes: usize,
+    ) -> Result<Charge, Full> {
         let mut state = self.lock();
-        self.share.room(who, state.used, state.own(who), bytes)?;
-        state.add(who, holding, bytes);
+        self.share.room(owner, state.used, state.own(owner), bytes)?;
+        state.add(owner, holding, bytes);
         drop(state);
-        Ok(Charge { budget: Arc::clone(self), who, key: holding.map(|holding| holding.key), bytes })
+        Ok(Charge { budget: Arc::clone(self), owner, key: holding.map(|holding| holding.key), bytes })
     }
 
     #[cfg(test)]
@@ -101,33 +107,33 @@ impl Budget {
 }
 
 impl State {
-    fn own(&self, who: Who) -> usize {
-        if who == Who::Many { 0 } else { self.of.get(&who).copied().unwrap_or_default() }
+    fn own(&self, owner: Owner) -> usize {
+        if owner == Owner::Shared { 0 } else { self.of.get(&owner).copied().unwrap_or_default() }
     }
 
-    fn add(&mut self, who: Who, holding: Option<&Holding>, bytes: usize) {
+    fn add(&mut self, owner: Owner, holding: Option<&Holding>, bytes: usize) {
         self.used += bytes;
-        if who != Who::Many {
-            *self.of.entry(who).or_default() += bytes;
+        if owner != Owner::Shared {
+            *self.of.entry(owner).or_default() += bytes;
         }
         let Some(holding) = holding else { return };
         if let Some(holder) = self.holders.get_mut(&holding.key) {
             holder.bytes += bytes;
         } else {
             let settled = holding.settled.load(Ordering::Relaxed);
-            let let_go = (!settled).then(|| holding.let_go.clone());
-            self.holders.insert(holding.key, who, Holder { bytes, let_go });
+            let evict = (!settled).then(|| holding.evict.clone());
+            self.holders.insert(holding.key, owner, Holder { bytes, evict });
         }
     }
 
     fn give_back(&mut self, charge: &Charge, bytes: usize) {
         self.used -= bytes;
-        if charge.who != Who::Many
-            && let Some(of) = self.of.get_mut(&charge.who)
+        if charge.owner != Owner::Shared
+            && let Some(of) = self.of.get_mut(&charge.owner)
         {
             *of -= bytes;
             if *of == 0 {
-                self.of.remove(&charge.who);
+                self.of.remove(&charge.owner);
             }
         }
         let Some(key) = charge.key else { return };
@@ -140,21 +146,21 @@ impl State {
         }
     }
 
-    /// Ends the one that has held bytes for the longest, but for the one that asks; says how many come free.
-    fn end_one(&mut self, of: Option<Who>, but: u64) -> Option<usize> {
-        let found = self.holders.oldest(of).find(|(key, holder)| **key != but && holder.let_go.is_some());
+    /// Ends the holder that has held bytes for the longest time, but never `but`. Returns how many bytes it will free.
+    fn end_one(&mut self, of: Option<Owner>, but: u64) -> Option<usize> {
+        let found = self.holders.oldest(of).find(|(key, holder)| **key != but && holder.evict.is_some());
         let key = *found?.0;
         let holder = self.holders.get_mut(&key)?;
-        holder.let_go.take()?.cancel();
+        holder.evict.take()?.cancel();
         Some(holder.bytes)
     }
 }
 
 impl Holding {
-    /// Takes bytes. Where there is no room, those who have held some for the longest and are not done are let go; of
-    /// the same address first, where it is that one's share that is used up.
+    /// Takes bytes. When there is no room, this ends the unfinished holders that have held bytes for the longest time: of
+    /// the same address, if the share of that address is used up.
     pub(crate) async fn take(self: &Arc<Holding>, bytes: usize) -> Result<Charge, Full> {
-        if let Ok(charge) = self.budget.charge(self.who, Some(self), bytes) {
+        if let Ok(charge) = self.budget.charge(self.owner, Some(self), bytes) {
             return Ok(charge);
         }
         let deadline = tokio::time::Instant::now() + ROOM;
@@ -163,11 +169,11 @@ impl Holding {
             let freed = self.budget.freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            let full = match self.budget.charge(self.who, Some(self), bytes) {
+            let full = match self.budget.charge(self.owner, Some(self), bytes) {
                 Ok(charge) => return Ok(charge),
                 Err(full) => full,
             };
-            if self.budget.lock().end_one(full.own().then_some(self.who), self.key).is_none() {
+            if self.budget.lock().end_one(full.own().then_some(self.owner), self.key).is_none() {
                 return Err(full);
             }
             if tokio::time::timeout_at(deadline, freed).await.is_err() {
@@ -176,30 +182,30 @@ impl Holding {
         }
     }
 
-    /// Takes bytes that are there already. Where there is no room for them, the one that has held some for the longest
-    /// is let go, whose bytes come free in a moment.
+    /// Takes bytes that are in memory already. When there is no room for them, this ends the holder that has held bytes
+    /// for the longest time, and does not wait for it.
     pub(crate) fn take_at_once(self: &Arc<Holding>, bytes: usize) -> Charge {
-        if let Ok(charge) = self.budget.charge(self.who, Some(self), bytes) {
+        if let Ok(charge) = self.budget.charge(self.owner, Some(self), bytes) {
             return charge;
         }
         let mut state = self.budget.lock();
-        let own = self.budget.share.room(self.who, state.used, state.own(self.who), bytes);
-        state.end_one(own.is_err_and(Full::own).then_some(self.who), self.key);
-        state.add(self.who, Some(self), bytes);
+        let own = self.budget.share.room(self.owner, state.used, state.own(self.owner), bytes);
+        state.end_one(own.is_err_and(Full::own).then_some(self.owner), self.key);
+        state.add(self.owner, Some(self), bytes);
         drop(state);
-        Charge { budget: Arc::clone(&self.budget), who: self.who, key: Some(self.key), bytes }
+        Charge { budget: Arc::clone(&self.budget), owner: self.owner, key: Some(self.key), bytes }
     }
 
-    /// From here on it is not let go: all of it is there.
+    /// Marks that the message is complete: it is no longer ended to make room for others.
     pub(crate) fn settle(&self) {
         self.settled.store(true, Ordering::Relaxed);
         if let Some(holder) = self.budget.lock().holders.get_mut(&self.key) {
-            holder.let_go = None;
+            holder.evict = None;
         }
     }
 }
 
-/// Somebody who waits for bytes that are given back.
+/// Counts a holder that waits for bytes, until this is dropped.
 struct Waiting<'a>(&'a Budget);
 
 impl Waiting<'_> {
@@ -269,14 +275,14 @@ impl Drop for Charge {
 mod tests {
     use super::*;
 
-    fn who(last: u8) -> Who {
-        Who::read([10, 0, 0, last].into())
+    fn owner(last: u8) -> Owner {
+        Owner::read([10, 0, 0, last].into())
     }
 
     #[tokio::test]
     async fn bytes_count_until_the_last_part_of_them_is_dropped() {
         let budget = Budget::new(Share { all: 100, each: 50, what: "bytes of requests" });
-        let holding = budget.holding(who(1), CancellationToken::new());
+        let holding = budget.holding(owner(1), CancellationToken::new());
         let charge = holding.take(10).await.unwrap();
         let bytes = charge.hold(vec![b'x'; 10]);
         let part = bytes.slice(3..4);
@@ -285,7 +291,7 @@ mod tests {
         drop(part);
         assert_eq!(budget.used(), 0);
         let state = budget.lock();
-        assert_eq!((state.of.len(), state.holders.len()), (0, 0), "nothing is kept of who holds nothing");
+        assert_eq!((state.of.len(), state.holders.len()), (0, 0), "nothing is kept of owner holds nothing");
     }
 
     #[tokio::test(start_paused = true)]
@@ -293,7 +299,7 @@ mod tests {
         let budget = Budget::new(Share { all: 100, each: 60, what: "bytes of requests" });
         let begin = |of| {
             let token = CancellationToken::new();
-            (budget.holding(who(of), token.clone()), token)
+            (budget.holding(owner(of), token.clone()), token)
         };
         let [(old, ended), (own, own_ended), (new, new_ended)] = [begin(1), begin(2), begin(2)];
         let kept = old.take(30).await.unwrap();

@@ -1,4 +1,4 @@
-//! A connection's place on an event stream, and what is done there.
+//! A connection that reads an event stream, and what it does next.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::downstream::http::event_id::{EventId, StreamId};
 
 /// A connection that reads a stream.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StreamReader {
     pub(super) stream: StreamId,
     pub(super) reader: u64,
 }
 
-impl Place {
-    /// The stream that is read.
+impl StreamReader {
+    /// Returns the id of the stream.
     pub fn stream(&self) -> StreamId {
         self.stream
     }
@@ -27,18 +27,18 @@ pub enum Next {
     Event(EventId, Bytes),
     /// Wait until something changed.
     Wait,
-    /// Close, and let the client come back after this time.
+    /// Close; the client may reconnect after this time.
     Release(Duration),
     /// Close: the stream is complete, or another connection reads it.
     End,
 }
 
-/// How a POST can be answered whose calls have their messages on a stream.
+/// How a POST can be answered, once messages of its calls are known.
 #[derive(Debug)]
-pub enum Form {
-    /// By one message, or by none at all.
+pub enum ResponseForm {
+    /// By one message, or by no message at all.
     Object(Option<Bytes>),
-    /// By an event stream only: there are several messages, or there is time until the next one.
+    /// By an event stream only: there are several messages, or more may follow.
     Stream,
     /// Nothing is known yet.
     Open,
@@ -55,11 +55,11 @@ pub enum Room {
 
 /// Why a client cannot read a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lost {
+pub(super) enum StreamError {
     /// No event of this session has that id.
     Unknown,
     /// What followed is no longer kept.
     Forgotten,
-    /// As many streams of the session's own are read as may be.
+    /// The session has as many streams of its own as it may have.
     Full,
 }

@@ -6,14 +6,14 @@ use std::hash::Hash;
 
 use hashlink::{LinkedHashMap, LinkedHashSet};
 
-use super::Who;
+use super::Owner;
 
 /// Things by key, each of somebody. The longest unused comes first, of all and of each one's own. Whom no share holds
 /// for has no list of its own.
 #[derive(Debug)]
 pub(crate) struct Table<K, V> {
-    all: LinkedHashMap<K, (Who, V)>,
-    of: HashMap<Who, LinkedHashSet<K>>,
+    all: LinkedHashMap<K, (Owner, V)>,
+    of: HashMap<Owner, LinkedHashSet<K>>,
 }
 
 impl<K: Eq + Hash + Clone, V> Default for Table<K, V> {
@@ -24,12 +24,12 @@ impl<K: Eq + Hash + Clone, V> Default for Table<K, V> {
 
 impl<K: Eq + Hash + Clone, V> Table<K, V> {
     /// Puts a thing in, as one that was used just now.
-    pub(crate) fn insert(&mut self, key: K, who: Who, value: V) {
+    pub(crate) fn insert(&mut self, key: K, owner: Owner, value: V) {
         self.remove(&key);
-        if who != Who::Many {
-            self.of.entry(who).or_default().insert(key.clone());
+        if owner != Owner::Shared {
+            self.of.entry(owner).or_default().insert(key.clone());
         }
-        self.all.insert(key, (who, value));
+        self.all.insert(key, (owner, value));
     }
 
     /// A thing, which is used by that.
@@ -37,8 +37,8 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        let (who, value) = self.all.to_back(key)?;
-        if let Some(own) = self.of.get_mut(who) {
+        let (owner, value) = self.all.to_back(key)?;
+        if let Some(own) = self.of.get_mut(owner) {
             own.to_back(key);
         }
         Some(value)
@@ -57,13 +57,13 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        let (who, value) = self.all.remove(key)?;
-        if who != Who::Many
-            && let Some(own) = self.of.get_mut(&who)
+        let (owner, value) = self.all.remove(key)?;
+        if owner != Owner::Shared
+            && let Some(own) = self.of.get_mut(&owner)
         {
             own.remove(key);
             if own.is_empty() {
-                self.of.remove(&who);
+                self.of.remove(&owner);
             }
         }
         // The room of a peak is given back.
@@ -80,14 +80,14 @@ impl<K: Eq + Hash + Clone, V> Table<K, V> {
     }
 
     /// How many there are of one whom a share holds for.
-    pub(crate) fn len_of(&self, who: Who) -> usize {
-        self.of.get(&who).map_or(0, LinkedHashSet::len)
+    pub(crate) fn len_of(&self, owner: Owner) -> usize {
+        self.of.get(&owner).map_or(0, LinkedHashSet::len)
     }
 
     /// All of them, or those of one; the longest unused first.
-    pub(crate) fn oldest(&self, of: Option<Who>) -> impl Iterator<Item = (&K, &V)> {
+    pub(crate) fn oldest(&self, of: Option<Owner>) -> impl Iterator<Item = (&K, &V)> {
         let all = of.is_none().then(|| self.all.iter().map(|(key, (_, value))| (key, value)));
-        let own = of.and_then(|who| self.of.get(&who)).map(|own| {
+        let own = of.and_then(|owner| self.of.get(&owner)).map(|own| {
             own.iter().filter_map(|key| self.all.get_key_value(key).map(|(key, (_, value))| (key, value)))
         });
         all.into_iter().flatten().chain(own.into_iter().flatten())
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn the_longest_unused_comes_first_of_all_and_of_each() {
-        let [a, b] = [Who::read([10, 0, 0, 1].into()), Who::read([10, 0, 0, 2].into())];
+        let [a, b] = [Owner::read([10, 0, 0, 1].into()), Owner::read([10, 0, 0, 2].into())];
         let mut table = Table::default();
-        for (key, who) in [(1, a), (2, b), (3, a), (4, b)] {
-            table.insert(key, who, key * 10);
+        for (key, owner) in [(1, a), (2, b), (3, a), (4, b)] {
+            table.insert(key, owner, key * 10);
         }
         assert_eq!(table.touch(&1), Some(&mut 10));
         let keys = |of| table.oldest(of).map(|(key, _)| *key).collect::<Vec<_>>();
