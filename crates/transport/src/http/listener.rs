@@ -22,6 +22,7 @@ use tower_service::Service as _;
 use super::bodies::{RequestBody, ResponseBody};
 use super::client_limits::ClientLimits;
 use super::endpoint::Endpoint;
+#[cfg(unix)]
 use super::options::Options;
 use super::plain::{answer, is_plain};
 use super::response;
