@@ -95,10 +95,15 @@ async fn prog_01_progress_stops_when_the_call_is_cancelled() {
         let mut client = client(wire, revision, json!({})).await;
         let mut params = long_countdown();
         params["arguments"]["intervalMs"] = json!(1);
-        let id = client.begin("tools/call", params).await;
+        let id = client.id();
+        let exchange = client.begin_as(id.clone(), "tools/call", params).await;
         client.next("notifications/progress").await;
         client.notify("notifications/cancelled", cancel(&id)).await;
         cancelled(&mut client, &[id]).await;
+        if wire == Wire::Http {
+            // What was sent before has arrived when the call's own stream ends.
+            client.wait("the end of the stream", |a| matches!(a, Arrival::End(of) if *of == exchange)).await;
+        }
         client.leftovers();
         // A hundred milliseconds and more, in which it would go on.
         let reply = client.request("tools/call", quick(100)).await;
